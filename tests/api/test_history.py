@@ -50,6 +50,11 @@ async def clients_and_commands_find_it(api: httpx.AsyncClient, store: Store, gat
 
 async def a_tenant_finds_its_own(api: httpx.AsyncClient, store: Store, keys: Keys) -> None:
     ann, bob = [{"Authorization": f"Bearer {await keys.make(tenant=name)}"} for name in ("ann", "bob")]
+
+    async def keys_are_required() -> bool:
+        return (await api.get(TASKS)).status_code == 401
+
+    await wait_until(keys_are_required)
     api.headers.update(ann)
     task_id = (await submit(api, "draw", user_id="u"))["task_id"]
     waiting = (await submit(api, "draw"))["task_id"]
@@ -73,8 +78,8 @@ async def a_tenant_finds_its_own(api: httpx.AsyncClient, store: Store, keys: Key
 
 
 async def test_the_past_is_found_by_those_to_whom_it_belongs(
-    api: httpx.AsyncClient, store: Store, gateway: Gateway, keys: Keys
+    api: httpx.AsyncClient, store: Store, gateway: Gateway
 ) -> None:
     """One test: after each the store is made to forget how many events there were."""
     await clients_and_commands_find_it(api, store, gateway)
-    await a_tenant_finds_its_own(api, store, keys)
+    await a_tenant_finds_its_own(api, store, Keys(store))
