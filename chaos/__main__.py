@@ -8,6 +8,7 @@ from cyclopts import App, Parameter
 from chaos import (
     blocked,
     customers,
+    failovers,
     gateway,
     hostile,
     jobs,
@@ -34,6 +35,7 @@ CAMPAIGNS: dict[str, Callable[[Options], None]] = {
     "restarts": restarts.run,
     "partitions": partitions.run,
     "shards": shards.run,
+    "failovers": failovers.run,
     "gateway": gateway.run,
     "hostile": hostile.run,
     "jobs": jobs.run,

@@ -27,9 +27,10 @@ class Node:
     command: list[str]
     process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
+    def start(self, replica_of: "Node | None" = None) -> None:
         silent = subprocess.DEVNULL
-        self.process = subprocess.Popen(self.command, stdout=silent, stderr=silent)
+        follows = ("--replicaof", f"127.0.0.1 {replica_of.port}") if replica_of else ()
+        self.process = subprocess.Popen([*self.command, *follows], stdout=silent, stderr=silent)
 
     def signal(self, number: signal.Signals) -> None:
         assert self.process
@@ -127,10 +128,8 @@ async def deployment(kind: str = "valkey", *options: str) -> AsyncIterator[Deplo
             command = [program, "--port", str(port), *LOCAL, *SERVER, *options]
             command += ["--dir", str(folder), "--dbfilename", f"{port}.rdb", "--appenddirname", name]
             command += ["--logfile", str(folder / f"{port}.log")]
-            if made.servers:
-                command += ["--replicaof", f"127.0.0.1 {made.servers[0].port}"]
             made.servers.append(Node(port, command))
-            made.servers[-1].start()
+            made.servers[-1].start(made.servers[0] if made.servers[1:] else None)
         # a Sentinel asks at once and then every ten seconds, so the replicas are there before it
         await wait_until(made.are_linked, 30, "the replicas follow")
         for _ in range(3):

@@ -1,9 +1,11 @@
 """Every kind of URL leads to the server: host or socket, password, database, TLS; and refusals say why."""
 
 import asyncio
+import contextlib
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -116,6 +118,55 @@ async def test_an_untrusted_certificate_is_refused_unless_none_is_required(
     with pytest.raises(errors.StoreUnavailable, match=r"(?i)certificate verify failed"):
         await store.stats()  # it is vouched for under another name
     await store.close()
+
+
+async def test_sentinels_and_their_primary_behind_tls_are_known_by_an_authority_of_our_own(
+    tmp_path: Path,
+) -> None:
+    if not binary("redis"):
+        pytest.skip("no server that speaks TLS on this machine")
+    ca, server = tmp_path / "ca.pem", tmp_path / "server.pem"
+    certify(tmp_path)
+    tls = (
+        *("--port", "0", "--bind", "127.0.0.1", "--tls-auth-clients", "no", "--tls-ca-cert-file", str(ca)),
+        *("--tls-cert-file", str(server), "--tls-key-file", str(tmp_path / "server.key")),
+    )
+    port, sentinel = free_port(), free_port()
+    file = tmp_path / "sentinel.conf"
+    file.write_text(f"sentinel monitor jobs 127.0.0.1 {port} 1\n")
+    watches = (str(binary("redis")), str(file), "--sentinel", *tls, "--tls-port", str(sentinel))
+    with running("redis", *tls, "--tls-port", str(port)):
+        process = subprocess.Popen([*watches, "--tls-replication", "yes"], stdout=subprocess.DEVNULL)
+        try:
+            url = f"rediss+sentinel://127.0.0.1:{sentinel}/jobs"
+            with redis.Redis.from_url(f"rediss://127.0.0.1:{sentinel}", ssl_ca_certs=str(ca)) as client:
+                await wait_until(lambda: is_watched(client), because="the Sentinel has found the primary")
+            await works(f"{url}?ssl_ca_certs={ca}")
+            store = Store.connect(url)
+            with pytest.raises(errors.StoreUnavailable, match=r"none of .*certificate verify failed"):
+                await store.stats()
+            await store.close()
+        finally:
+            process.kill()
+            process.wait()
+
+
+def is_watched(sentinel: Any) -> bool:
+    with contextlib.suppress(redis.RedisError, OSError):
+        return "OK" in str(sentinel.execute_command("SENTINEL", "CKQUORUM", "jobs"))
+    return False
+
+
+def certify(folder: Path) -> None:
+    """An authority, and a certificate of it for a server at this address."""
+    (folder / "names").write_text("subjectAltName=IP:127.0.0.1")
+    new = "-newkey rsa:2048 -nodes"
+    for command in (
+        f"req -x509 {new} -days 2 -subj /CN=authority -keyout ca.key -out ca.pem",
+        f"req {new} -subj /CN=server -keyout server.key -out server.csr",
+        "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -extfile names -out server.pem",
+    ):
+        subprocess.run(["openssl", *command.split()], check=True, capture_output=True, cwd=folder)
 
 
 def test_an_option_of_the_url_that_cannot_be_used_is_named() -> None:

@@ -50,11 +50,9 @@ class SentinelFinder:
         if place := _latest(answers):
             return place
         said = next((str(answer) for both in answers.values() for answer in both if answer), "")
-        if answers:
-            raise RedisConnectionError(
-                f"the Sentinels know no service {self._service!r}{f' ({said})' if said else ''}"
-            )
-        raise RedisConnectionError(f"none of {len(self._sentinels)} Sentinels answers")
+        raise RedisConnectionError(
+            f"the Sentinels know no service {self._service!r}{f' ({said})' if said else ''}"
+        )
 
     async def is_settled(self, place: Place) -> bool:
         """Whether no Sentinel replaces the primary or knows of another one; each that answers is heard."""
@@ -136,7 +134,7 @@ class ClusterFinder:
         refused = next((a for both in answers.values() for a in both if isinstance(a, RedisError)), None)
         if views:
             raise RedisConnectionError(f"no node of the cluster serves slot {self._slot} of the namespace")
-        raise RedisConnectionError(str(refused) if refused else "no node of the cluster answers")
+        raise RedisConnectionError(str(refused))
 
     async def is_settled(self, place: Place) -> bool:
         """A primary that works is replaced only when it has handed over everything."""
@@ -194,18 +192,22 @@ def _cluster_epoch(info: bytes) -> tuple[bool, int]:
 async def _ask_all(clients: Sequence[Redis], *commands: Command, majority: bool = True) -> Answers:
     """The answers of those who answer in time; refused commands are answered by their errors.
 
-    `majority`: when it has answered, the others are hardly waited for.
+    `majority`: when it has answered, the others are hardly waited for. Raises the first problem if nobody
+    answers.
     """
     asking = {asyncio.create_task(_ask(client, commands)): client for client in clients}
     loop = asyncio.get_running_loop()
     ends = loop.time() + ASK_SECONDS
     answered: dict[Redis, list[Any]] = {}
+    problem: BaseException = TimeoutError(f"no answer in {ASK_SECONDS} s")
     pending = set(asking)
     try:
         while pending and (left := ends - loop.time()) > 0:
             done, pending = await asyncio.wait(pending, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
-                if task.exception() is None:
+                if failure := task.exception():
+                    problem = failure
+                else:
                     answered[asking[task]] = task.result()
             if majority and len(answered) > len(clients) // 2:
                 ends = min(ends, loop.time() + SLOWER_SECONDS)
@@ -213,6 +215,9 @@ async def _ask_all(clients: Sequence[Redis], *commands: Command, majority: bool 
         for task in pending:
             task.cancel()
         await asyncio.gather(*pending, return_exceptions=True)
+    if not answered:
+        names = ", ".join("{}:{}".format(*_place(client)) for client in clients)
+        raise RedisConnectionError(f"none of {names} answers: {problem}")
     return answered
 
 

@@ -1,0 +1,75 @@
+"""The user that the page on engines creates: it can do all that Fairlead does, and nothing else."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from msgspec.structs import replace
+
+from fairlead.settings import EngineSettings, Settings
+from fairlead.store.connection import Connection
+from fairlead.store.doctor.doctor import examine
+from fairlead.store.store import Store
+from tests.acts import ACTS, busy
+from tests.conftest import Clock
+from tests.faults.replicas import is_linked, primary_and_replica
+from tests.pages import Page, all_blocks
+from tests.store.test_address import works
+from tests.waiting import wait_until
+
+STORE = Path(__file__).parents[2] / "src" / "fairlead" / "store"
+#: Every connection may send it; or Fairlead does without it; or it is the code of an error.
+NOT_NEEDED = {"auth", "hello", "config", "evalsha", "command", "readonly"}
+#: They change the configuration of the server first, which Fairlead never does.
+BY_THE_ADMIN = {"inspect"}
+
+
+def setuser() -> list[str]:
+    """The command of the page, as words."""
+    (block,) = [block for block in all_blocks(Page("docs/engines.md").text) if "ACL SETUSER" in block.text]
+    return shlex.split(block.text.replace("\\\n", ""))[1:]
+
+
+def granted() -> set[str]:
+    return {word[1:] for word in setuser() if word.startswith("+")}
+
+
+def test_every_command_that_is_granted_is_used_and_every_one_that_is_used_is_granted() -> None:
+    with primary_and_replica() as (server, _), redis.Redis.from_url(server.url) as client:
+        known = {name.decode() for name in client.execute_command("COMMAND LIST")}
+    used = set[str]()
+    for file in (*STORE.rglob("*.py"), *STORE.rglob("*.lua")):
+        words = re.findall(r"""["']([A-Z]{3,})["']""", file.read_text())
+        used |= {word.lower() for word in words} & known
+    assert {name.partition("|")[0] for name in granted()} == used - NOT_NEEDED
+
+
+@pytest.mark.timeout(120)
+async def test_it_can_do_all_that_fairlead_does_and_reach_nothing_else() -> None:
+    with primary_and_replica() as (server, replica), redis.Redis.from_url(server.url) as admin:
+        await wait_until(lambda: is_linked(replica), 30, "the replica follows")
+        assert admin.execute_command(*setuser())
+        url = f"unix://fairlead:CHANGE-ME@{server.url.removeprefix('unix://')}"
+        await works(url)
+        for number, act in enumerate(act for name, act in ACTS.items() if name not in BY_THE_ADMIN):
+            clock = Clock()
+            settings = replace(Settings(), engine=EngineSettings(url=url, replicas=1))
+            store = Store(Connection.to(url, f"n{number}", replicas=1), settings, clock)
+            await store.open()
+            await act(await busy(store, clock))
+            assert await examine(store.connection, now_ms=clock.now, twice=False) == []
+            await store.close()
+        denied = {entry["object"] for entry in admin.acl_log()}
+        assert denied <= {"config|get", "client|setinfo"}, "a call was refused"
+        assert admin.function_list(), "acts were sent as scripts"
+        for command in ("GET other", "GET {fl:n0}", "FLUSHALL", "KEYS *", "CONFIG GET *", "PUBLISH x y"):
+            assert b"has no permissions" in dry_run(admin, command), command
+        assert dry_run(admin, "GET {fl:n0}:meta") == b"OK"
+
+
+def dry_run(client: Any, command: str) -> bytes:
+    answer: bytes = client.execute_command("ACL", "DRYRUN", "fairlead", *command.split())
+    return answer
