@@ -5,6 +5,7 @@ from fairlead.api.side_process import Order
 from fairlead.errors import FairleadError
 from fairlead.history.database import open_database
 from fairlead.history.opening import History
+from fairlead.history.pruning import Keep
 from fairlead.log.events import EventLog
 from fairlead.log.tracebacks import traceback_of
 from fairlead.store.store import Store
@@ -16,6 +17,8 @@ log = EventLog("fairlead.history")
 
 class RecorderOrder(Order):
     history: str  # the URL of the database
+    keep_days: int
+    max_bytes: int
 
 
 async def record(order: RecorderOrder, pipe: MessagePipe) -> None:
@@ -24,7 +27,12 @@ async def record(order: RecorderOrder, pipe: MessagePipe) -> None:
     try:
         history = History(open_database(order.history), order.namespace)
         try:
-            await Recording(store, history, tell=lambda problem: pipe.send([order.namespace, problem])).run()
+            keep = Keep(order.keep_days, order.max_bytes)
+
+            def tell(problem: str) -> None:
+                pipe.send([order.namespace, problem])
+
+            await Recording(store, history, tell=tell, keep=keep).run()
         finally:
             await history.close()
     except FairleadError as problem:

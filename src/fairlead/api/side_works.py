@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from fairlead.api.estimator_process import EstimatorOrder
 from fairlead.api.gateway import Gateway
 from fairlead.api.history_watch import HistoryWatch
@@ -9,7 +11,7 @@ from fairlead.api.recorder_process import RecorderOrder
 from fairlead.api.side_process import SideProcess
 from fairlead.background import Work
 from fairlead.history.opening import history_url
-from fairlead.settings import Settings
+from fairlead.settings import HistorySettings, Settings
 from fairlead.store.store import Store
 from fairlead.upkeep.caretaker import Caretaker
 
@@ -19,7 +21,7 @@ class Post(NamedTuple):
 
     store: Store
     caretaker: Caretaker
-    history: str = ""  # the URL of its database
+    history: HistorySettings = HistorySettings()  # with the URL of its database
 
     @property
     def namespace(self) -> str:
@@ -38,7 +40,8 @@ class SideWorks:
             self._estimated.append(Post(gateway.store, caretaker))
         if not (url := history_url(settings)):
             return {}
-        post, watch = Post(gateway.store, caretaker, url), HistoryWatch(gateway.store, gateway.readiness)
+        post = Post(gateway.store, caretaker, replace(settings.history, url=url))
+        watch = HistoryWatch(gateway.store, gateway.readiness)
         self._recorded.append(post)
         self._watches[post.namespace] = watch
         return {"history_watch": watch.run}
@@ -64,7 +67,13 @@ class SideWorks:
 
     def _recorder_orders(self) -> list[RecorderOrder]:
         return [
-            RecorderOrder(post.store.url, post.namespace, post.history)
+            RecorderOrder(
+                post.store.url,
+                post.namespace,
+                post.history.url or "",
+                post.history.keep_days,
+                post.history.max_bytes,
+            )
             for post in self._recorded
             if post.caretaker.is_elected
         ]

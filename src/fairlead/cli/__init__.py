@@ -48,7 +48,7 @@ COMMANDS = {
     "workers": ("workers:app", "List workers, drain them, and expire dead ones."),
     "dlq": ("dlq:app", "List, replay and purge failed and dead-lettered tasks."),
     "key": ("key:app", "Create, list, rotate and revoke API keys."),
-    "history": ("history:app", "Show and migrate the history, or record it in a process of its own."),
+    "history": ("history:app", "Show, migrate and prune the history, or record it in a process of its own."),
     "audit": ("audit:app", "List what was changed by hand, and check that the list is intact."),
     "simulate": ("simulate:simulate", "Replay a trace of tasks under these settings, and measure the waits."),
     "forecast": ("forecast:forecast", "Show who holds each limit until when, and who starts next."),

@@ -1,19 +1,23 @@
 """`fairlead history`: the database of what has happened."""
 
 import asyncio
-from typing import Any
+from dataclasses import replace
+from typing import Annotated, Any
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from fairlead.background import done_before, loop_factory
+from fairlead.cli.moments import read_duration
 from fairlead.cli.options import DEFAULTS, Options, OutputOption, ServerOptions, StoreOptions
 from fairlead.cli.output import print_json
 from fairlead.cli.server import SERVER
 from fairlead.cli.table import print_facts
+from fairlead.clock import now_ms
 from fairlead.errors import FairleadError, InvalidSettings
 from fairlead.history.generations import generations_of
 from fairlead.history.migrations import migrate as bring_up_to_date
 from fairlead.history.opening import History, open_history
+from fairlead.history.pruning import Keep, prune
 from fairlead.log.setup import set_up_logging
 from fairlead.settings import Settings
 from fairlead.store.opening import connected_store
@@ -23,7 +27,7 @@ from fairlead.upkeep.recording import Recording
 from fairlead.worker.options import GRACE_SECONDS
 from fairlead.worker.signals import StopRequest
 
-app = App(name="history", help="Show and migrate the history, or record it in a process of its own.")
+app = App(name="history", help="Show, migrate and prune the history, or record it in a process of its own.")
 
 
 @app.command
@@ -56,6 +60,33 @@ async def migrate(*, options: StoreOptions = DEFAULTS, output: OutputOption = "t
         print(f"The schema is {now}." if before == now else f"The schema is {now}; it was {before}.")
 
 
+@app.command(name="prune")
+async def prune_old(
+    *,
+    older_than: Annotated[
+        str | None, Parameter(help="How long ago it ended, as in 90d; else history.keep_days.")
+    ] = None,
+    options: StoreOptions = DEFAULTS,
+    output: OutputOption = "table",
+) -> None:
+    """Delete what ended too long ago, and the oldest of what takes too much room; a recorder does so, too."""
+    settings, _ = options.read_settings()
+    keep = _kept(settings)
+    if older_than is not None:
+        keep = replace(keep, days=read_duration("--older-than", older_than) / 86_400)
+    history, deleted = _opened(settings), 0
+    try:
+        while batch := await prune(history, keep, now_ms()):
+            deleted += batch
+        await history.database.give_back()
+    finally:
+        await history.close()
+    if output == "json":
+        print_json({"deleted": deleted})
+    else:
+        print("1 row deleted" if deleted == 1 else f"{deleted} rows deleted")
+
+
 @app.command
 def record(*, options: ServerOptions = SERVER) -> None:
     """Record until SIGTERM or Ctrl-C, on a machine of its own if need be. Of all recorders one is elected."""
@@ -69,9 +100,14 @@ async def _record(settings: Settings) -> None:
     stop, history = StopRequest(GRACE_SECONDS).on_signals(), _opened(settings)
     try:
         async with connected_store(settings) as store:
-            await done_before(Recording(store, history).run(), stop.requested.wait())
+            recording = Recording(store, history, keep=_kept(settings))
+            await done_before(recording.run(), stop.requested.wait())
     finally:
         await history.close()
+
+
+def _kept(settings: Settings) -> Keep:
+    return Keep(settings.history.keep_days, settings.history.max_bytes)
 
 
 def _opened(settings: Settings) -> History:

@@ -60,8 +60,10 @@ class HistorySettings(Section, frozen=True):
     url: str | None = None
     #: Whether a server records it.
     enabled: bool = True
-    #: How many days it is kept.
+    #: How many days what has ended is kept.
     keep_days: Positive = 30
+    #: How many bytes the database may take; what exceeds that is forgotten, the oldest first.
+    max_bytes: Positive = 10 * 1024**3
 
     def problem(self) -> Problem | None:
         return wrong(None if self.url is None else history_url_problem(self.url), "url")

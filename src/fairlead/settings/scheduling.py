@@ -156,6 +156,8 @@ class Retention(Section, frozen=True):
 
     #: How long completed and cancelled tasks and jobs are kept.
     finished_seconds: SomeSeconds = 86_400
+    #: How long they stay in the store once the [history](history.md) has them, too.
+    live_seconds: SomeSeconds = 3_600
     #: How many completed and cancelled tasks and jobs are kept.
     max_finished: Positive = 100_000
     #: How many bytes completed and cancelled tasks and jobs may take.

@@ -35,6 +35,7 @@ SECONDS = {
     "retry_base": "retry.base_seconds",
     "retry_max": "retry.max_seconds",
     "finished_ttl": "retention.finished_seconds",
+    "live_ttl": "retention.live_seconds",
     "least_ttl": "retention.least_seconds",
     "dead_ttl": "retention.dead_seconds",
     "idempotency_ttl": "retention.idempotency_seconds",

@@ -11,6 +11,7 @@ import uuid_utils
 from fairlead.clock import monotonic
 from fairlead.errors import FairleadError, HistoryTooNew
 from fairlead.history.opening import History
+from fairlead.history.pruning import AT_ONCE, Keep, prune
 from fairlead.log.events import EventLog
 from fairlead.store.store import Store
 from fairlead.upkeep.recorder import Recorder
@@ -20,6 +21,8 @@ MORE = 100  # recorded in one round: there is probably more
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0  # seconds, while a database is away
 ELECTED_SECONDS = 15.0  # more than a transaction takes
 TRIM_SECONDS = 5.0
+PRUNE_SECONDS = 60.0  # from the time when there was nothing more to prune
+KEEP = Keep()
 
 log = EventLog("fairlead.history")
 
@@ -34,6 +37,7 @@ class Recording:
         longest_pause: float = LONGEST_PAUSE,
         elected_seconds: float = ELECTED_SECONDS,
         tell: Callable[[str], None] = lambda problem: None,
+        keep: Keep = KEEP,
     ) -> None:
         """`tell` is given what is wrong, when that changes; "": nothing."""
         self.name = f"{os.getpid()}-{uuid_utils.uuid7()}"
@@ -44,6 +48,7 @@ class Recording:
         self._elected_seconds = elected_seconds
         self._elected_at = self._trimmed_at = -elected_seconds
         self._trouble, self._tell = "", tell
+        self._keep, self._prune_at = keep, 0.0
         self._pause = FIRST_PAUSE
 
     async def run(self) -> None:
@@ -83,7 +88,16 @@ class Recording:
         if not count and now - self._trimmed_at > TRIM_SECONDS:
             self._trimmed_at = now
             await self._recorder.trim()
+        if now >= self._prune_at:
+            await self._prune(now)
         return count
+
+    async def _prune(self, now: float) -> None:
+        """One batch, between two rounds of recording."""
+        deleted = await prune(self._history, self._keep, await self._store.estimates.now())
+        self._prune_at = now if deleted >= AT_ONCE else now + PRUNE_SECONDS
+        if 0 < deleted < AT_ONCE:
+            await self._history.database.give_back()
 
     def _say(self, problem: FairleadError | None) -> None:
         """Once for each kind of trouble."""

@@ -155,11 +155,28 @@ function retention.make_room()
   end
 end
 
+-- Up to which instant the history has all that has ended; nil: there is none.
+local function recorded_until(now)
+  local recorded = number(act.meta, "recorded")
+  if not recorded then return nil end
+  local next_event = call("XRANGE", keys.events, int(recorded + 1), "+", "COUNT", 1)[1]
+  return next_event and cmsgpack.unpack(next_event[2][2])[1][5] - 1 or now
+end
+
+-- Drops what the history has, too, and what ended long enough ago. Returns how many.
+local function drop_recorded(now, most)
+  local recorded, live_ttl = recorded_until(now), setting("live_ttl") -- nil in a namespace that is older than this setting
+  if not recorded or not live_ttl then return 0 end
+  local upto = math.min(recorded, now - live_ttl)
+  return drop_oldest(ordered(keys.finished), NONE, most, function(ended) return ended <= upto end, drop_finished)
+end
+
 -- Removes expired entries from the lists, up to `most` of each kind. Returns the largest count of a kind.
 function retention.pass(now, most)
+  local dropped = drop_recorded(now, most)
   local finished = up_to(ordered(keys.finished), now - setting("finished_ttl"), most)
   for _, entry in ipairs(finished) do leave_index(entry) end
-  local passed = #finished
+  local passed = math.max(dropped, #finished)
   for _, key in ipairs({keys.dead, keys.deadjobs}) do
     local over = up_to(ordered(key), now - setting("dead_ttl"), most)
     for _, id in ipairs(over) do remove(ordered(key), id) end
