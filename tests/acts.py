@@ -16,7 +16,8 @@ from fairlead.model.task import NewTask, Task
 from fairlead.settings import Rate, Slots, TaskSettings
 from fairlead.settings.tiers import Tier
 from fairlead.store.connection import pack
-from fairlead.store.policy import SCHEMA, stored_policy
+from fairlead.store.policy import stored_policy
+from fairlead.store.scripts import SCHEMA
 from fairlead.store.store import Store
 from tests.api_keys import usable_key
 from tests.conftest import Clock

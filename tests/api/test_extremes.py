@@ -105,9 +105,7 @@ async def lasting(store: Store) -> dict[str, Any]:
     """All that is in the store but what the caretaker and the estimator note by the way."""
     content = await everything(store)
     return {
-        name: held
-        for name, held in content.items()
-        if name not in ("caretaker", "meta", "forecast", "learnt")
+        name: held for name, held in content.items() if name not in ("caretaker", "meta", "curves", "learnt")
     }
 
 

@@ -166,7 +166,7 @@ async def test_events_stay_until_the_estimator_has_learnt_from_them(
     store: Store, history: History, recorder: Recorder
 ) -> None:
     await store.upkeep.elect("me", 60_000)
-    await raw(store).hset(store.connection.keys.key("forecast"), "limit:gpu", "[]")
+    await raw(store).hset(store.connection.keys.key("curves"), "limit:gpu", "[]")
     await store.submit(*[new() for _ in range(3)])
     ((first, _),) = await raw(store).xrange(store.connection.keys.key("events"))
     await store.submit(*[new() for _ in range(2)])
@@ -188,7 +188,7 @@ class TestABound:
         self, store: Store, history: History, recorder: Recorder
     ) -> None:
         await store.upkeep.elect("me", 60_000)
-        await raw(store).hset(store.connection.keys.key("forecast"), "limit:gpu", "[]")
+        await raw(store).hset(store.connection.keys.key("curves"), "limit:gpu", "[]")
         await store.estimates.learn("me", {"position": '"0-0"'})
         await store.submit(*[new() for _ in range(10)])
         await record_all(recorder)

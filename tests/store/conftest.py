@@ -8,7 +8,7 @@ import pytest
 
 from fairlead.store import blocking_pool
 from fairlead.store.connection import Connection, pack
-from fairlead.store.policy import SCHEMA
+from fairlead.store.scripts import SCHEMA
 from tests.connections import PATIENCE, connected
 from tests.servers import Server
 from tests.store.busy import POLICY, fill

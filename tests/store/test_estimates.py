@@ -229,5 +229,5 @@ async def test_a_forecast_of_a_replaced_caretaker_is_not_kept(store: Store, cloc
     assert not await store.estimates.save_forecast("me", {"head": {}}, 60_000)
     assert not await store.estimates.learn("me", {"durations": "x"})
     assert not await raw(store).exists(
-        store.connection.keys.key("forecast"), store.connection.keys.key("learnt")
+        store.connection.keys.key("curves"), store.connection.keys.key("learnt")
     )

@@ -13,7 +13,7 @@ from fairlead.model.reports import Completed, Grant, Handed
 from fairlead.model.states import State
 from fairlead.model.task import NewTask, Task
 from fairlead.store.doctor.doctor import examine
-from fairlead.store.policy import SCHEMA
+from fairlead.store.scripts import SCHEMA
 from fairlead.store.store import Store
 from tests.api_keys import usable_key
 from tests.conftest import Clock

@@ -6,7 +6,7 @@ from fairlead.settings import Settings, Slots
 from fairlead.settings.tiers import Tier
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.names import LOTS_OF_TIERS, may_overlap, needs_of, needs_of_lot
-from fairlead.store.policy import SCHEMA
+from fairlead.store.scripts import SCHEMA
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.namespace import everything, key_names, new, raw

@@ -11,7 +11,7 @@ from fairlead.model.reports import Completed, Failed, Grant, Progress
 from fairlead.model.states import State
 from fairlead.model.task import Task
 from fairlead.settings import Promotion, Settings, Slots
-from fairlead.store.policy import SCHEMA
+from fairlead.store.scripts import SCHEMA
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.servers import Server
@@ -99,6 +99,25 @@ async def test_a_namespace_of_a_newer_fairlead_is_refused_and_left_alone(store: 
     before = await everything(store)
     with pytest.raises(errors.SchemaTooNew, match=f"schema {SCHEMA + 1}.*knows {SCHEMA}.*upgrade"):
         await store.open()
+    assert await everything(store) == before
+    await raw(store).hset(meta, "schema", SCHEMA)
+
+
+@pytest.mark.every_server
+async def test_once_a_newer_fairlead_has_migrated_it_no_act_of_this_one_changes_it(store: Store) -> None:
+    await store.submit_one(new())
+    meta = store.connection.keys.meta
+    await raw(store).hset(meta, "schema", SCHEMA + 1)
+    before, refused = await everything(store), []
+    for name, act in every_act(store).items():
+        try:
+            await act()
+        except errors.SchemaTooNew as problem:
+            assert "upgrade it" in problem.message
+            refused.append(name)
+    assert refused == list(every_act(store))
+    with pytest.raises(errors.SchemaTooNew):
+        await store.check_open()
     assert await everything(store) == before
     await raw(store).hset(meta, "schema", SCHEMA)
 

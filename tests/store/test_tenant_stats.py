@@ -7,7 +7,7 @@ from typing import Any
 from fairlead.model.reports import Completed, Failed
 from fairlead.model.task import NewTask
 from fairlead.store.doctor.doctor import examine
-from fairlead.store.policy import SCHEMA
+from fairlead.store.scripts import SCHEMA
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.namespace import raw

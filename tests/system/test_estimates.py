@@ -112,7 +112,7 @@ async def test_an_estimator_that_dies_is_replaced(live_store: Store, serving: Pr
         return await estimator_of(serving) != before
 
     await wait_until(is_another)
-    await live_store.connection.client.delete(live_store.connection.keys.key("forecast"))
+    await live_store.connection.client.delete(live_store.connection.keys.key("curves"))
     assert (await estimate(live_store)).p90_seconds > 0
 
 

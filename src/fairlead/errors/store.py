@@ -75,7 +75,7 @@ class UnsuitableServer(FairleadError):
 class SchemaTooNew(FairleadError):
     """This namespace was written by a newer Fairlead: upgrade this one."""
 
-    code = "schema_too_new"
+    http_status, code = 503, "schema_too_new"
 
 
 class SchemaTooOld(FairleadError):

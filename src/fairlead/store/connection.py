@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 from redis.exceptions import NoScriptError, OutOfMemoryError, RedisError
 
 from fairlead.clock import monotonic
-from fairlead.errors import FairleadError, NotReplicated, StoreFault, StoreFull, StoreLost
+from fairlead.errors import FairleadError, NotReplicated, SchemaTooNew, StoreFault, StoreFull, StoreLost
 from fairlead.log.events import EventLog
 from fairlead.model.states import TERMINAL
 from fairlead.store.address import ANSWER_WITHIN, options_of
@@ -20,7 +20,7 @@ from fairlead.store.membership import Membership
 from fairlead.store.multiplexer import Command, SharedConnection
 from fairlead.store.replication import Replication
 from fairlead.store.route import Route, route_to
-from fairlead.store.scripts import LIBRARIES, edition, function_of, library, script
+from fairlead.store.scripts import LIBRARIES, SCHEMA, edition, function_of, library, script
 from fairlead.store.server_errors import NOT_PRIMARY, error_code, is_temporary, node_of, translated
 from fairlead.store.subscription import Subscriber
 from fairlead.timeouts import LenientTimeout
@@ -186,7 +186,8 @@ class Connection:
         return answers, passed_over
 
     def _learn(self, packed: bytes, *, confirmed: bool = True) -> Answer:
-        """Raises StoreLost when the act was refused because the data is not what this process knows.
+        """Raises StoreLost when the act was refused because the data is not what this process knows,
+        and SchemaTooNew when a newer version has migrated it.
 
         What was not confirmed by replicas may be lost, and is nothing that the data has to have.
         """
@@ -195,13 +196,15 @@ class Connection:
             answer["beat"] = 0
         if "lost_runs" in answer:
             log_lost_runs(answer.pop("lost_runs"))
+        if answer["answer"] == "too_new":
+            raise schema_too_new(self.keys.namespace, answer["schema"])
         self.membership.hear(answer)
         return answer
 
     def _learn_or_refuse(self, packed: bytes) -> Answer | FairleadError:
         try:
             return self._learn(packed)
-        except StoreLost as problem:
+        except (StoreLost, SchemaTooNew) as problem:
             return problem
 
     async def _run_or_refuse(self, act: str, arguments: Sequence[Argument]) -> Answer | FairleadError:
@@ -310,6 +313,12 @@ class Connection:
             ("EVAL", script(act, self._call)[0], 1, self._meta, *given), confirmed=act not in LOOKS
         )
         return answer
+
+
+def schema_too_new(namespace: str, found: int) -> SchemaTooNew:
+    return SchemaTooNew(
+        f"Namespace {namespace!r} has schema {found}, this Fairlead knows {SCHEMA}: upgrade it."
+    )
 
 
 def log_lost_runs(rows: list[dict[str, Any]]) -> None:

@@ -70,12 +70,12 @@ class Forecasts(Part):
 
     async def _index(self) -> Index | None:
         self._connection.membership.check()
-        (packed,) = await self._connection.read(("HGET", self._connection.keys.key("forecast"), INDEX))
+        (packed,) = await self._connection.read(("HGET", self._connection.keys.key("curves"), INDEX))
         return msgspec.json.decode(packed, type=Index) if packed else None
 
     async def _rows(self, names: Iterable[str]) -> list[LimitForecast | None]:
         fields = [OF_LIMIT + name for name in names]
-        (rows,) = await self._connection.read(("HMGET", self._connection.keys.key("forecast"), *fields))
+        (rows,) = await self._connection.read(("HMGET", self._connection.keys.key("curves"), *fields))
         return [msgspec.json.decode(row, type=LimitForecast) if row else None for row in rows]
 
     async def _visible(self, names: Sequence[str], tenant: str | None) -> Sequence[str]:

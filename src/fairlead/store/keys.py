@@ -150,11 +150,13 @@ PASSING = (
         ends="30 s; a session after 12 h",
     ),
     Key(
-        "forecast",
+        "curves",
         "hash",
         "how long tasks will wait, by lane and by limit; and what is expected at each limit",
         ends="a minute after it was made",
     ),
+    # No version reads the forecast of another: a new form gets a new key.
+    Key("forecast", "hash", "the same in an older form", ends="a minute after it was made"),
     Key("replicated", "string", "changed before replicas are waited for", ends="30 days after its last use"),
     Key("caretaker", "string", "the process that does the upkeep", ends="5 s after its last sign"),
     Key("recorder", "string", "the process that records the history", ends="15 s after its last sign"),

@@ -50,7 +50,7 @@ def unreadable(facts: Mapping[str, str]) -> dict[str, str]:
 class Found:
     """What the store says of the namespace."""
 
-    is_open: bool = False  # it has a schema
+    schema: int = 0  # 0: it was never opened
     epoch: str = ""
     opening: str = ""  # first, new, restored
     beat: int = 0
@@ -61,7 +61,7 @@ class Found:
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> "Found":
         return cls(
-            is_open=facts.get("schema") is not None,
+            schema=int(facts.get("schema") or 0),
             epoch=facts.get("epoch") or "",
             opening=facts.get("opening") or "",
             beat=int(facts.get("beat") or 0),
@@ -69,6 +69,10 @@ class Found:
             opens_at=int(facts.get("opens_at") or 0),
             now=int(facts.get("now") or 0),
         )
+
+    @property
+    def is_open(self) -> bool:
+        return self.schema > 0
 
     @property
     def seconds_left(self) -> float:

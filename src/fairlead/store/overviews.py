@@ -24,7 +24,7 @@ class Overviews(Part):
             ("ZCARD", keys.key("limits")),
             ("ZCARD", dead),
             ("HLEN", keys.key("crons")),
-            ("PEXPIRETIME", keys.key("forecast")),  # each forecast is saved with its end
+            ("PEXPIRETIME", keys.key("curves")),  # each forecast is saved with its end
         )
         seconds, microseconds = map(int, time)
         events, audited, jobs = (int(number or 0) for number in meta)

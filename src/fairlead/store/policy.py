@@ -21,7 +21,6 @@ from fairlead.store.keys import POLICY_CHANNEL
 from fairlead.store.session import Part, Session
 from fairlead.store.subscription import Listener
 
-SCHEMA = 6
 CRASH_LIMIT = 3  # a task that lost this many workers is quarantined
 
 #: The setting of each number. Seconds are stored as whole milliseconds.

@@ -72,6 +72,6 @@ class Pressures(Part):
 
     async def _read(self, *fields: str) -> list[bytes | None]:
         self._connection.membership.check()
-        key = self._connection.keys.key("forecast")
+        key = self._connection.keys.key("curves")
         (rows,) = await self._connection.read(("HMGET", key, *fields))
         return list(rows)

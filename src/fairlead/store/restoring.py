@@ -12,8 +12,9 @@ from fairlead.store.connection import Answer, pack
 from fairlead.store.definitions import Definitions
 from fairlead.store.epochs import Epochs, new_token
 from fairlead.store.membership import Found, Standing, judge
-from fairlead.store.policy import SCHEMA, stored_policy
+from fairlead.store.policy import stored_policy
 from fairlead.store.records import FACTS, read_record
+from fairlead.store.scripts import SCHEMA
 from fairlead.store.session import Part, Session
 
 Fields = Mapping[bytes, bytes]

@@ -15,9 +15,9 @@ that it ended because nobody will report on them.
 
 Before the arguments of an act its caller names the epoch that it has joined and the highest beat that it has
 seen: other or older data is refused (`lib/epochs.lua`). Then the namespace must be open: if it is not, the
-act answers `uninitialised`; otherwise `now` is its instant, by the clock of the server unless a test passes a
-`clock`. With `GUARD epoch` in its header an act also runs when the namespace is not open, with `GUARD off` on
-any data.
+act answers `uninitialised`, or `too_new` if a newer version has migrated it; otherwise `now` is its instant,
+by the clock of the server unless a test passes a `clock`. With `GUARD epoch` in its header an act also runs
+when the namespace is not open, with `GUARD off` on any data.
 
 All acts are one library that the server keeps: the files of `lua/lib/`, each a table of functions
 (`limits.room`), and the acts, each one function. Functions that nearly every file uses have no table (`get`):
@@ -38,7 +38,8 @@ HEADER = re.compile(r"^-- (ARGV|RETURNS|FLAGS|GUARD)\s+(.*)$")
 STORE = files("fairlead.store")
 ACTS = STORE / "lua"
 LIBRARIES = "fairlead_"  # how the names of all functions begin
-OPENING = 'local now = acts.begin({clock})\nif not now then return {{answer = "uninitialised"}} end\n'
+OPENING = "local now = acts.begin({clock})\nif not now then return acts.closed() end\n"
+SCHEMA = 6  # of what a namespace keeps; acts refuse a newer one
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,7 @@ def _program(acts: list[str], call: str = "redis.call") -> str:
         [
             _text("lib/prelude"),
             key_functions(),
+            f"local SCHEMA = {SCHEMA}\n",
             f"local {', '.join(tables)} = {', '.join('{}' for _ in tables)}\n",
             *(f"do\n{_text(f'lib/{name}')}end\n" for name in tables),
             "local run = {}\n",

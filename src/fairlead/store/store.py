@@ -29,7 +29,7 @@ from fairlead.store.access.browser_sessions import BrowserSessions
 from fairlead.store.access.socket_tickets import SocketTickets
 from fairlead.store.batches import in_parts
 from fairlead.store.claims import claim, claim_all
-from fairlead.store.connection import Connection, pack
+from fairlead.store.connection import Connection, pack, schema_too_new
 from fairlead.store.crons import Crons
 from fairlead.store.dead_letters import DeadLetters
 from fairlead.store.engine.state import check
@@ -44,8 +44,9 @@ from fairlead.store.live import Live
 from fairlead.store.migration import migrate
 from fairlead.store.outbox import Outbox
 from fairlead.store.overviews import Overviews
-from fairlead.store.policy import SCHEMA, Policy, stored_policy
+from fairlead.store.policy import Policy, stored_policy
 from fairlead.store.pressures import Pressures
+from fairlead.store.scripts import SCHEMA
 from fairlead.store.series import SeriesReader
 from fairlead.store.specs import spec_of
 from fairlead.store.upkeep import Upkeep
@@ -124,10 +125,7 @@ class Store(Handling):
             await migrate(self.connection, answer["schema"], policy, self.clock)
             answer = await self.connection.run(*arguments)
         if answer["answer"] == "newer":
-            raise errors.SchemaTooNew(
-                f"Namespace {self.connection.keys.namespace!r} has schema {answer['schema']}, "
-                f"this Fairlead knows {SCHEMA}: upgrade it."
-            )
+            raise schema_too_new(self.connection.keys.namespace, answer["schema"])
         if govern or declare:
             await self.policy.report(before, governs=govern)
         if declare:
@@ -136,9 +134,12 @@ class Store(Handling):
             await self.declare("file", settings.declared_tasks, settings.declared_limits, settings.pipelines)
 
     async def check_open(self) -> None:
-        """Raises StoreLost, or NamespaceNotOpen if nobody ever opened it; for callers that only read."""
-        if not (await self.epochs.check()).is_open:
+        """Without a write. Raises StoreLost, SchemaTooNew, or NamespaceNotOpen if nobody opened it."""
+        found = await self.epochs.check()
+        if not found.is_open:
             raise errors.NamespaceNotOpen()
+        if found.schema > SCHEMA:
+            raise schema_too_new(self.connection.keys.namespace, found.schema)
 
     async def close(self) -> None:
         await self.live.close()

@@ -15,6 +15,7 @@ from fairlead.errors import (
     FairleadError,
     InvalidInput,
     NotAllowed,
+    SchemaTooNew,
     StoreLost,
     StoreUnavailable,
     UnknownWorker,
@@ -74,7 +75,7 @@ class Registration:
                     await self.register_again()
                     lost = False
                 return await call()
-            except (InvalidInput, NotAllowed):  # however often it is asked
+            except (InvalidInput, NotAllowed, SchemaTooNew):  # however often it is asked
                 raise
             except UnknownWorker:  # given up as dead, or the store has forgotten it
                 log.warning("register_again", worker=self.worker_id)

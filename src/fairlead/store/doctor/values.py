@@ -45,6 +45,7 @@ NOT_TEXT: dict[str, tuple[str, ...]] = {
     "job": ("*",),
     "pipelines": ("*",),
     "learnt": ("*",),
+    "curves": ("*",),
     "forecast": ("*",),
 }
 REMEDY = "correct it, or restore the data from a backup"

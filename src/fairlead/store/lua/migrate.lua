@@ -15,7 +15,7 @@
 -- FLAGS    allow-oom
 -- GUARD    epoch
 
-local SCHEMA, AT_ONCE, FIELDS_AT_ONCE = 6, 200, 1000
+local AT_ONCE, FIELDS_AT_ONCE = 200, 1000
 local now = acts.begin_migration(clock)
 if not now then return {answer = "uninitialised"} end
 

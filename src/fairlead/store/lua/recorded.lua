@@ -14,7 +14,7 @@ end
 
 -- The estimator keeps its position every few seconds; without a forecast there is none at work.
 local function learnt()
-  local position = call("EXISTS", keys.forecast) == 1 and get(hash(keys.learnt), "position")
+  local position = call("EXISTS", keys.curves) == 1 and get(hash(keys.learnt), "position")
   local entry = position and string.match(position, "%d+-%d+")
   return entry and end_of(entry) or math.huge
 end

@@ -6,13 +6,13 @@
 -- FLAGS    allow-oom
 
 if call("GET", keys.caretaker) ~= who then return {answer = "replaced"} end
-write({"UNLINK", keys.forecast})
-local fields = {"HSET", keys.forecast}
+write({"UNLINK", keys.curves})
+local fields = {"HSET", keys.curves}
 for name, value in pairs(cmsgpack.unpack(forecast)) do
   fields[#fields + 1] = name
   fields[#fields + 1] = name == "head" and cmsgpack.pack(value) or value
 end
 write_many(fields, 2)
-write({"PEXPIRE", keys.forecast, ttl})
+write({"PEXPIRE", keys.curves, ttl})
 commit()
 return {answer = "ok"}

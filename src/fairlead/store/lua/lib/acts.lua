@@ -59,10 +59,19 @@ function acts.new()
   act.meta = hash(keys.meta)
 end
 
--- The instant of this act, or nil when the namespace was never opened, its data is gone, or a migration is under way.
+-- The instant of this act, or nil when the namespace was never opened, its data is gone, a migration is under way, or a newer version
+-- has migrated it: this version would write what that one does not read.
 function acts.begin(clock)
   local instant = acts.begin_migration(clock)
-  return not get(act.meta, "migrating") and instant or nil
+  if not instant or get(act.meta, "migrating") or number(act.meta, "schema") > SCHEMA then return nil end
+  return instant
+end
+
+-- Why there is no instant.
+function acts.closed()
+  local schema = number(act.meta, "schema")
+  if schema and schema > SCHEMA then return {answer = "too_new", schema = schema} end
+  return {answer = "uninitialised"}
 end
 
 function acts.begin_migration(clock)

@@ -17,7 +17,7 @@ local LEAST = 50 -- ms: nothing that waits is promised to start sooner
 local function found(name)
   local known = act.curves[name]
   if known == nil then
-    known = get(hash(keys.forecast), name) or false
+    known = get(hash(keys.curves), name) or false
     act.curves[name] = known
   end
   return known or nil
