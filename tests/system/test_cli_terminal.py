@@ -65,6 +65,7 @@ async def test_long_work_has_a_bar_on_a_terminal(live_store: Store, shell: Shell
     [
         ("submit", "draw"),
         ("stats",),
+        ("top",),
         ("task", "show", "nonsense"),
         ("job", "show", "nonsense"),
         ("limit", "status"),

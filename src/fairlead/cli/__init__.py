@@ -53,6 +53,7 @@ COMMANDS = {
     "simulate": ("simulate:simulate", "Replay a trace of tasks under these settings, and measure the waits."),
     "forecast": ("forecast:forecast", "Show who holds each limit until when, and who starts next."),
     "stats": ("stats:stats", "Count what waits, runs and ended recently."),
+    "top": ("top:top", "Show what waits, each limit and who is next, and the workers; refreshed in place."),
     "doctor": ("doctor:doctor", "Check every invariant of the store."),
     "open": (
         "open:open_again",
