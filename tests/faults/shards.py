@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import random
+import statistics
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -166,7 +167,13 @@ async def play(deployed: Cluster, folder: Path, seed: int, rounds: int) -> dict[
                     if node not in deployed.alive:
                         node.start()
                 await wait_until(deployed.is_whole, 60, "the node that was killed follows")
-    return {"rounds": rounds, "fail_over_seconds": made.fail_over_seconds, **made.figures}
+    times = sorted(made.fail_over_seconds)
+    figures: dict[str, Any] = {"faults": rounds, "primaries_killed": len(times)}
+    figures["slots_moved"] = rounds - len(times)
+    if times:
+        ms = [round(1000 * seconds) for seconds in times]
+        figures["ms_until_a_replica_took_over"] = {"median": statistics.median_low(ms), "max": ms[-1]}
+    return {**figures, **made.figures}
 
 
 def most_at_once(record: Path) -> int:
