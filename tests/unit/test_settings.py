@@ -251,7 +251,11 @@ def test_a_wrong_value_is_refused_with_its_key_and_what_is_expected(subtests: py
         ('[fairness]\nby = "plan"', "fairness.by", 'one of "user_id", "tenant", not "plan"'),
         ("[fairness.plans]\npro = 0", "fairness.plans.pro", "a number from 0.01 to 1000.0, not 0"),
         ("[fairness.weights]\ngold = 0", "fairness.weights.gold", "a number greater than 0, not 0"),
-        ('[engine]\ndurability = "no"', "engine.durability", 'one of "always", "everysec", not "no"'),
+        (
+            '[engine]\ndurability = "no"',
+            "engine.durability",
+            'one of "always", "everysec", "ledger", not "no"',
+        ),
         ("[engine]\nnamespace = 1", "engine.namespace", "a text, not 1"),
         (
             "[tasks.t]\nrequired_capabilities = 'gpu'",

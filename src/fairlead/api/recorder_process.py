@@ -9,7 +9,7 @@ from fairlead.history.pruning import Keep
 from fairlead.log.events import EventLog
 from fairlead.log.tracebacks import traceback_of
 from fairlead.store.store import Store
-from fairlead.upkeep.recording import Recording
+from fairlead.upkeep.recording import IDLE_SECONDS, PROMPT_SECONDS, Recording
 from fairlead.worker.pipe import MessagePipe
 
 log = EventLog("fairlead.history")
@@ -19,20 +19,22 @@ class RecorderOrder(Order):
     history: str  # the URL of the database
     keep_days: int
     max_bytes: int
+    ledger: bool  # clients wait until their submits are recorded
 
 
 async def record(order: RecorderOrder, pipe: MessagePipe) -> None:
     """Until cancelled, or something unexpected is wrong."""
     store = Store.connect(order.url, order.namespace)
     try:
-        history = History(open_database(order.history), order.namespace)
+        history = History(open_database(order.history, durable=order.ledger), order.namespace)
         try:
             keep = Keep(order.keep_days, order.max_bytes)
 
             def tell(problem: str) -> None:
                 pipe.send([order.namespace, problem])
 
-            await Recording(store, history, tell=tell, keep=keep).run()
+            pace = PROMPT_SECONDS if order.ledger else IDLE_SECONDS
+            await Recording(store, history, idle_seconds=pace, tell=tell, keep=keep).run()
         finally:
             await history.close()
     except FairleadError as problem:

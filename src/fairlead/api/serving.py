@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
 
+from fairlead.api.auto_restore import AutoRestore
 from fairlead.api.batching import SubmitBatcher
 from fairlead.api.budget import Budget
 from fairlead.api.failed_keys import FailedKeys
@@ -125,7 +126,9 @@ async def serve(
 def _works(gateway: Gateway, caretaker: Caretaker) -> dict[str, Work]:
     """What is done all the time for a namespace."""
     store = gateway.store
+    restoring = {"auto_restore": AutoRestore(store).run} if store.settings.history.auto_restore else {}
     return {
+        **restoring,
         "loss_watch": Monitor(store, gateway.report_loss, LOOK_SECONDS).run,
         "upkeep": caretaker.run,
         "server_watch": ServerWatch(store, gateway.readiness).run,

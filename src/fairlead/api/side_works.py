@@ -73,6 +73,7 @@ class SideWorks:
                 post.history.url or "",
                 post.history.keep_days,
                 post.history.max_bytes,
+                post.store.settings.is_ledger,
             )
             for post in self._recorded
             if post.caretaker.is_elected

@@ -7,38 +7,38 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from fairlead.background import done_before, loop_factory
+from fairlead.cli.export import export
+from fairlead.cli.history_options import opened_history
 from fairlead.cli.moments import read_duration
 from fairlead.cli.options import DEFAULTS, Options, OutputOption, ServerOptions, StoreOptions
 from fairlead.cli.output import print_json
 from fairlead.cli.server import SERVER
 from fairlead.cli.table import print_facts
 from fairlead.clock import now_ms
-from fairlead.errors import FairleadError, InvalidSettings
+from fairlead.errors import FairleadError
 from fairlead.history.generations import generations_of
 from fairlead.history.migrations import migrate as bring_up_to_date
-from fairlead.history.opening import History, open_history
+from fairlead.history.opening import History
 from fairlead.history.pruning import Keep, prune
 from fairlead.log.setup import set_up_logging
 from fairlead.settings import Settings
 from fairlead.store.opening import connected_store
 from fairlead.store.outbox import Lag
 from fairlead.times import time_text
-from fairlead.upkeep.recording import Recording
+from fairlead.upkeep.recording import IDLE_SECONDS, PROMPT_SECONDS, Recording
 from fairlead.worker.options import GRACE_SECONDS
 from fairlead.worker.signals import StopRequest
 
 app = App(name="history", help="Show, migrate and prune the history, or record it in a process of its own.")
+app.command(export)
 
 
 @app.command
 async def status(*, options: Options = DEFAULTS) -> None:
     """Show which database has the history, how far it goes, and how far it is behind."""
     settings, _ = options.read_settings()
-    history = _opened(settings)
-    try:
+    async with opened_history(settings) as history:
         facts = await _facts(history, await _lag(settings))
-    finally:
-        await history.close()
     if options.output == "json":
         print_json(facts)
     else:
@@ -49,11 +49,8 @@ async def status(*, options: Options = DEFAULTS) -> None:
 async def migrate(*, options: StoreOptions = DEFAULTS, output: OutputOption = "table") -> None:
     """Bring the schema of the database up to date; every process that uses it does so, too."""
     settings, _ = options.read_settings()
-    history = _opened(settings)
-    try:
+    async with opened_history(settings) as history:
         before, now = await bring_up_to_date(history.database)
-    finally:
-        await history.close()
     if output == "json":
         print_json({"before": before, "schema": now})
     else:
@@ -74,13 +71,11 @@ async def prune_old(
     keep = _kept(settings)
     if older_than is not None:
         keep = replace(keep, days=read_duration("--older-than", older_than) / 86_400)
-    history, deleted = _opened(settings), 0
-    try:
+    deleted = 0
+    async with opened_history(settings) as history:
         while batch := await prune(history, keep, now_ms()):
             deleted += batch
         await history.database.give_back()
-    finally:
-        await history.close()
     if output == "json":
         print_json({"deleted": deleted})
     else:
@@ -97,25 +92,18 @@ def record(*, options: ServerOptions = SERVER) -> None:
 
 
 async def _record(settings: Settings) -> None:
-    stop, history = StopRequest(GRACE_SECONDS).on_signals(), _opened(settings)
-    try:
-        async with connected_store(settings) as store:
-            recording = Recording(store, history, keep=_kept(settings))
-            await done_before(recording.run(), stop.requested.wait())
-    finally:
-        await history.close()
+    stop = StopRequest(GRACE_SECONDS).on_signals()
+    pace = PROMPT_SECONDS if settings.is_ledger else IDLE_SECONDS
+    async with (
+        opened_history(settings, durable=settings.is_ledger) as history,
+        connected_store(settings) as store,
+    ):
+        recording = Recording(store, history, idle_seconds=pace, keep=_kept(settings))
+        await done_before(recording.run(), stop.requested.wait())
 
 
 def _kept(settings: Settings) -> Keep:
     return Keep(settings.history.keep_days, settings.history.max_bytes)
-
-
-def _opened(settings: Settings) -> History:
-    if history := open_history(settings):
-        return history
-    raise InvalidSettings(
-        "there is no history: set history.url (or DATABASE_URL), and history.enabled = true"
-    )
 
 
 async def _lag(settings: Settings) -> Lag | None:

@@ -11,8 +11,8 @@ NO_HISTORY = "there is no history: set history.url (or DATABASE_URL), and histor
 
 
 @asynccontextmanager
-async def opened_history(settings: Settings) -> AsyncIterator[History]:
-    history = open_history(settings)
+async def opened_history(settings: Settings, *, durable: bool = False) -> AsyncIterator[History]:
+    history = open_history(settings, durable=durable)
     if not history:
         raise InvalidSettings(NO_HISTORY)
     try:

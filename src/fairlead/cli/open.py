@@ -35,8 +35,7 @@ async def open_again(
     settings, _ = options.read_settings()
     namespace = settings.engine.namespace
     async with connected_store(settings) as store:
-        hold = settings.lease_ms + round(settings.lease.grace_seconds * 1000)
-        seconds = await store.epochs.accept(how, hold, await _greatest_number(settings))
+        seconds = await store.epochs.accept(how, settings.hold_ms, await _greatest_number(settings))
         if seconds > 0:
             print(
                 f"Namespace {namespace!r} opens in {seconds:.0f} s, when all leases from before have ended."

@@ -63,8 +63,14 @@ class ServerOptions(StoreOptions):
         Literal["text", "json"] | None, Parameter(help="The format of log lines; else text.")
     ] = None
 
+    auto_restore: Annotated[
+        bool,
+        Parameter(help="After a loss of data, restore it from the history without an operator.", negative=()),
+    ] = False
+
     def _given(self) -> dict[str, tuple[str, str]]:
         return super()._given() | {
+            "history.auto_restore": ("--auto-restore", "true" if self.auto_restore else ""),
             "log.level": ("--log-level", self.log_level or ""),
             "log.format": ("--log-format", self.log_format or ""),
         }

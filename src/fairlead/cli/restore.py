@@ -11,7 +11,6 @@ from fairlead.cli.open import until_open
 from fairlead.cli.options import DEFAULTS, OutputOption, StoreOptions
 from fairlead.cli.output import print_json, say
 from fairlead.history.restoring import LOST, Restore, Restored
-from fairlead.settings import Settings
 from fairlead.store.opening import connected_store
 
 
@@ -34,7 +33,7 @@ async def restore(
             standing, _, _ = await work.look()
             _print_plan(output, standing in LOST, await work.plan())
             return
-        done = await work.run(hold_of(settings))
+        done = await work.run(settings.hold_ms)
         if done.opens_in > 0:
             words = f"opens in {done.opens_in:.0f} s, when all leases from before have ended"
             say(f"Restored; namespace {settings.engine.namespace!r} {words}.")
@@ -43,11 +42,6 @@ async def restore(
         facts = to_builtins(done)
         await note(store, "restore", settings.engine.namespace, None, _short(facts))
         _print(output, done, f"Namespace {settings.engine.namespace!r} is open.")
-
-
-def hold_of(settings: Settings) -> int:
-    """For how many ms after a loss handlers from before may run."""
-    return settings.lease_ms + round(settings.lease.grace_seconds * 1000)
 
 
 def _print_plan(output: str, is_lost: bool, plan: Restored) -> None:

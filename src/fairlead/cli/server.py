@@ -15,6 +15,7 @@ from fairlead.api.serving import address_of, check_exposure, listen, serve
 from fairlead.background import loop_factory
 from fairlead.checks import check_seconds, check_whole
 from fairlead.cli.options import MOST_PROCESSES, ServerOptions
+from fairlead.history.remembering import recall_from_history
 from fairlead.log.setup import set_up_logging
 from fairlead.open_files import raise_open_files
 from fairlead.settings import Settings
@@ -87,7 +88,13 @@ def server(
         if sys.platform == "linux" and not die_with(parent):
             return
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        opening = gateway_stores(settings, sources, govern=where.govern, declared=inherited is not None)
+        opening = gateway_stores(
+            settings,
+            sources,
+            govern=where.govern,
+            declared=inherited is not None,
+            recall=recall_from_history,
+        )
         runner.run(_serve(opening, settings, where, opened, None if inherited else processes))
 
 

@@ -17,6 +17,7 @@ from fairlead.cli.demo import run_demo
 from fairlead.cli.options import MOST_PROCESSES, ServerOptions
 from fairlead.cli.server import LISTEN, SERVER, ListenOptions
 from fairlead.client.target import Target
+from fairlead.history.remembering import recall_from_history
 from fairlead.log.setup import set_up_logging
 from fairlead.open_files import raise_open_files
 from fairlead.settings import Settings
@@ -53,7 +54,7 @@ def up(*, work: Work = WORK, where: ListenOptions = LISTEN, options: ServerOptio
     raise_open_files()
     opened = where.listen(settings)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        opening = gateway_stores(settings, sources, govern=where.govern)
+        opening = gateway_stores(settings, sources, govern=where.govern, recall=recall_from_history)
         return runner.run(Up(settings, where, work, options.config).run(opening, opened))
 
 

@@ -13,6 +13,7 @@ from fairlead.errors.history import RecordedElsewhere as RecordedElsewhere
 from fairlead.errors.history import RestoreRefused as RestoreRefused
 from fairlead.errors.store import EngineFailed as EngineFailed
 from fairlead.errors.store import NamespaceNotOpen as NamespaceNotOpen
+from fairlead.errors.store import NotRecorded as NotRecorded
 from fairlead.errors.store import NotReplicated as NotReplicated
 from fairlead.errors.store import SchemaTooNew as SchemaTooNew
 from fairlead.errors.store import SchemaTooOld as SchemaTooOld

@@ -30,6 +30,12 @@ class NotReplicated(StoreUnavailable):
     code = "not_replicated"
 
 
+class NotRecorded(StoreUnavailable):
+    """It was accepted, but the history has not recorded it in time: repeat it with the same ids."""
+
+    code = "not_recorded"
+
+
 class WrongNode(StoreUnavailable):
     """The store is one node of a cluster, and another one holds this namespace: use redis+cluster://."""
 

@@ -97,6 +97,10 @@ class Restore:
         standing, found = await look(self._store, Known(lives[0].epoch, lives[0].beat, 0, 0, 0))
         return standing, found, lives[0]
 
+    async def is_needed(self) -> bool:
+        standing, _, _ = await self.look()
+        return standing in LOST
+
     async def plan(self) -> Restored:
         """What there is to restore; nothing is changed."""
         await self.look()

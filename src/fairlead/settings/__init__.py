@@ -3,7 +3,7 @@
 from msgspec import field
 from msgspec.structs import replace
 
-from fairlead.settings.base import PriorityName
+from fairlead.settings.base import PriorityName, Problem
 from fairlead.settings.blobs import BlobSettings
 from fairlead.settings.limits import LimitSettings, Rate, Slots, TaskSettings
 from fairlead.settings.namespaces import NamespaceSettings
@@ -77,8 +77,25 @@ class Settings(NamespaceSettings, frozen=True):
         """The namespaces of a gateway with these settings, its own first."""
         return tuple(dict.fromkeys((self.engine.namespace, *self.namespaces)))
 
+    @property
+    def is_ledger(self) -> bool:
+        """Whether a submit is answered only when the history has it."""
+        return self.engine.durability == "ledger"
+
     def of_namespace(self, name: str) -> "Settings":
         """Those of a process that works in this namespace."""
         own = self.namespaces.get(name)
         changes = {} if own is None else {part: getattr(own, part) for part in own.__struct_fields__}
         return replace(self, engine=replace(self.engine, namespace=name), **changes)
+
+    def problem(self) -> Problem | None:
+        return super().problem() or self._ledger_without_history()
+
+    def _ledger_without_history(self) -> Problem | None:
+        engine, history = self.engine, self.history
+        if not self.is_ledger or engine.is_gateway:
+            return None
+        if history.enabled and (history.url or not engine.url):
+            return None
+        words = 'engine.durability = "ledger" needs a history: set history.url (or DATABASE_URL)'
+        return Problem(words, (("engine", "durability"), ("history", "url")))

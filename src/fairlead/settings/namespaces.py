@@ -73,6 +73,11 @@ class NamespaceSettings(Section, frozen=True):
         seconds = self.lease.lease_seconds
         return self.worker_ttl_ms if seconds is None else round(seconds * 1000)
 
+    @property
+    def hold_ms(self) -> int:
+        """For how long after a loss of data was noticed handlers from before may run."""
+        return self.lease_ms + round(self.lease.grace_seconds * 1000)
+
     def problem(self) -> Problem | None:
         if self.lease_ms <= self.worker.heartbeat_seconds * 1000:
             return Problem(

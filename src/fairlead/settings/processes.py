@@ -33,8 +33,9 @@ class EngineSettings(Section, frozen=True):
     state: str | None = None
     #: Name that keeps gateways on one server apart.
     namespace: str = DEFAULT_NAMESPACE
-    #: When the embedded server writes to disk: before each reply, or once a second.
-    durability: Literal["always", "everysec"] = "always"
+    #: When the embedded server writes to disk: before each reply, or once a second. With `"ledger"`, on any
+    #: server, a submit is answered when [the history has it too](recovery.md#the-ledger).
+    durability: Literal["always", "everysec", "ledger"] = "always"
 
     #: How many replicas of your server must have a change before it is answered
     #: ([why](engines.md#what-a-fail-over-may-lose)); all processes of a namespace need the same.
@@ -60,6 +61,8 @@ class HistorySettings(Section, frozen=True):
     url: str | None = None
     #: Whether a server records it.
     enabled: bool = True
+    #: Whether a server that notices a [loss of data](recovery.md) restores it by itself.
+    auto_restore: bool = False
     #: How many days what has ended is kept.
     keep_days: Positive = 30
     #: How many bytes the database may take; what exceeds that is forgotten, the oldest first.

@@ -34,6 +34,7 @@ class TraceWriter:
             ";".join(f"{name}={units}" for name, units in sorted(task.limits.items())),
             ";".join(task.capabilities),
             task.tier or "",
+            task.size_hint or "",
         )
         self._rows.writerow(cells)
         self.count += 1

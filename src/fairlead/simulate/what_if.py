@@ -34,6 +34,7 @@ class PastTask(msgspec.Struct, frozen=True):
     user_id: str | None = None
     tenant: str | None = None
     tier: str | None = None
+    size_hint: str | None = None
 
 
 class Size(msgspec.Struct, frozen=True):

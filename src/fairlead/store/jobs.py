@@ -59,6 +59,7 @@ class Jobs(Part):
         await self._session.blobs.claim(owner, job.tenant, "input_data", given)
         answer = expect_ok(await self._session.ask("submit_job", pack(request)), "exists")
         known = Priority(answer["priority"]) if "priority" in answer else None
+        await self._session.acceptance.confirm("job", [answer["id"]])
         repeated, warnings = answer["answer"] == "exists", warnings_of(answer.get("unserved", ()))
         return SubmittedJob(answer["id"], JobStatus(answer["status"]), repeated, known, warnings)
 

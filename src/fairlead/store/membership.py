@@ -18,12 +18,13 @@ ACCEPTED = ("new", "restored")  # how an operator opens a namespace again
 
 MESSAGES: dict[Standing, str] = {
     "gone": (
-        "The store has lost its data, namespace {namespace!r} is gone: restore the data, or begin with an "
-        "empty namespace: `fairlead open --new`."
+        "The store has lost its data, namespace {namespace!r} is gone: rebuild it from the history with "
+        "`fairlead restore`, put its files back, or begin with an empty namespace: `fairlead open --new`."
     ),
     "rolled_back": (
         "The store has gone back to an older state of namespace {namespace!r}, so that changes it had "
-        "acknowledged are missing: restore newer data, or accept it as it is: `fairlead open --restored`."
+        "acknowledged are missing: repair it from the history with `fairlead restore`, or accept it as it "
+        "is: `fairlead open --restored`."
     ),
     "other": (
         "The store holds another namespace {namespace!r} than the one used so far: check the address, "
@@ -139,6 +140,13 @@ class Membership:
         standing = judge(self.epoch, self.beat if beat is None else beat, found)
         self._lost = None if standing == "open" else self._words(standing, found)
         return self.problem
+
+    def recall(self, epoch: str, beat: int) -> None:
+        """Something else remembers the namespace, too: the later of both counts."""
+        if epoch == self.epoch:
+            self.beat = max(self.beat, beat)
+        elif began(epoch) > began(self.epoch):
+            self.epoch, self.beat = epoch, beat
 
     def join(self, found: Found) -> None:
         """Works on what was found from now on."""

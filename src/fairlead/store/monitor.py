@@ -13,6 +13,8 @@ from fairlead.store.store import Store
 
 EVERY_SECONDS = 1.6  # a loss is noticed within two, and many processes that have nothing to do cost little
 
+NAMED_AT_ONCE = 10  # in a line of the log
+
 log = EventLog("fairlead.store")
 
 
@@ -88,9 +90,20 @@ class Monitor:
     async def _found(self) -> None:
         if self._standing:
             await self._report(None)
+            await self._list_missing()
         self._standing = self._complaint = ""
         self._store.is_joined = True
         self._store.remember()
+
+    async def _list_missing(self) -> None:
+        """Work that this process has accepted, and that the loss has taken: nothing is lost in silence."""
+        known_elsewhere = self._store.known_elsewhere
+        missing = await known_elsewhere(await self._store.acceptance.missing())
+        if missing:
+            log.error("accepted_work_missing", count=len(missing), next_step="submit it again")
+        for first in range(0, len(missing), NAMED_AT_ONCE):
+            some = missing[first : first + NAMED_AT_ONCE]
+            log.error("missing", ids=" ".join(f"{kind}:{one}" for kind, one in some))
 
     def _complain(self, problem: FairleadError) -> None:
         """It cannot join: what it declares is refused, say. Once, not at each attempt."""

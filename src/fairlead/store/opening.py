@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fairlead.errors import EngineFailed, InvalidSettings, NamespaceNotOpen, StoreLost, StoreUnavailable
 from fairlead.settings import Settings
@@ -19,6 +19,7 @@ from fairlead.store.route import route_to
 from fairlead.store.store import Store
 
 T = TypeVar("T")
+Recall = Callable[[Store], Awaitable[None]]
 
 
 @asynccontextmanager
@@ -47,21 +48,29 @@ async def connected_store(settings: Settings) -> AsyncIterator[Store]:
 
 @asynccontextmanager
 async def gateway_store(
-    settings: Settings, sources: Sources | None = None, *, govern: bool = False, declared: bool = False
+    settings: Settings,
+    sources: Sources | None = None,
+    *,
+    govern: bool = False,
+    declared: bool = False,
+    recall: Recall | None = None,
 ) -> AsyncIterator[Store]:
     """For a gateway. It stays closed if data was lost: the gateway serves all the same, and reports it.
 
     `govern`: the settings become the policy of the namespace; otherwise an existing one is kept. `declared`:
-    the process that started this one has opened the namespace with the same settings.
+    the process that started this one has opened the namespace with the same settings. `recall`: learns what
+    others know of the namespace, before it is opened.
     """
     async with connected_store(settings) as store:
-        _prepare(store, sources, govern)
+        await _prepare(store, sources, govern, recall)
         with contextlib.suppress(StoreLost):
             await first_act(store, partial(store.open, govern=False) if declared else store.rejoin)
         yield store
 
 
-def _prepare(store: Store, sources: Sources | None, govern: bool) -> None:
+async def _prepare(store: Store, sources: Sources | None, govern: bool, recall: Recall | None) -> None:
+    if recall:
+        await recall(store)
     _ = store.blobs.shelf  # raises what is wrong with its settings
     store.policy.sources = (sources or Sources()).of_namespace(store.settings.engine.namespace)
     store.rejoin = partial(store.open, govern=govern, declare=True)
@@ -69,7 +78,7 @@ def _prepare(store: Store, sources: Sources | None, govern: bool) -> None:
 
 @asynccontextmanager
 async def gateway_stores(
-    settings: Settings, sources: Sources | None = None, **options: bool
+    settings: Settings, sources: Sources | None = None, **options: Any
 ) -> AsyncIterator[list[Store]]:
     """As `gateway_store`, for each namespace that the settings name, the gateway's own first.
 
@@ -85,7 +94,7 @@ async def gateway_stores(
                     raise
                 problems.append(problem)
                 store = await stack.enter_async_context(connected_store(own))
-                _prepare(store, sources, options.get("govern", False))
+                await _prepare(store, sources, options.get("govern", False), options.get("recall"))
                 store.is_joined = False
                 stores.append(store)
         if len(problems) == len(stores):

@@ -47,4 +47,5 @@ def past_task(task: Task) -> PastTask:
         user_id=task.user_id,
         tenant=task.tenant,
         tier=task.duration,
+        size_hint=task.size_hint,
     )

@@ -9,6 +9,7 @@ from fairlead.blobs.blobs import Blobs
 from fairlead.settings import Settings
 from fairlead.settings.folders import data_folder
 from fairlead.settings.processes import DEFAULT_NAMESPACE
+from fairlead.store.acceptance import Acceptance
 from fairlead.store.archive import Archive
 from fairlead.store.batches import in_parts
 from fairlead.store.connection import Answer, Connection, pack
@@ -23,6 +24,7 @@ class Session:
         self.connection = connection
         self.archive: Archive | None = None  # where tasks and jobs are found that have left the store
         self.settings = settings
+        self.acceptance = Acceptance(connection, waits=settings.is_ledger)
         self.clock = clock  # "" is the server's own time; tests give ms
         self.blobs = Blobs(
             settings.blobs,

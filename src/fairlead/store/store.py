@@ -23,6 +23,7 @@ from fairlead.model.task import MOST_PER_CALL, Content, NewTask, Submitted
 from fairlead.settings import LimitSettings, Settings, TaskSettings
 from fairlead.settings.pipelines import Stages
 from fairlead.store import replies
+from fairlead.store.acceptance import Accepted
 from fairlead.store.access.api_keys import ApiKeys
 from fairlead.store.access.audit import Audit
 from fairlead.store.access.browser_sessions import BrowserSessions
@@ -72,6 +73,8 @@ class Store(Handling):
         self.rejoin: Callable[[], Awaitable[object]] = self.epochs.join  # after StoreLost: all there is to do
         self.is_joined = True  # false: it could not be reached when a gateway started, which joins it later
         self.remember: Callable[[], None] = lambda: None  # what it knows, for the next process here
+        # of work that the store lacks, what nobody else knows either
+        self.known_elsewhere: Callable[[list[Accepted]], Awaitable[list[Accepted]]] = _nobody_else
         self.limits = Limits(self)
         self.workers = Workers(self)
         self.crons = Crons(self)
@@ -203,13 +206,17 @@ class Store(Handling):
                 answered += [answer] * len(part)
             else:
                 answered += map(replies.submitted_or_error, replies.expect_ok(answer)["rows"])
+        accepted = [one.task_id for one in answered if isinstance(one, Submitted)]
+        await self.acceptance.confirm("task", accepted)
         return batch.answers(answered)
 
     async def submit_one(self, task: NewTask) -> Submitted:
         spec = spec_of(task, self.settings)
         await claim(self.blobs, spec)
         (row,) = (await self.run("submit", pack([spec])))["rows"]
-        return replies.submitted(row)
+        submitted = replies.submitted(row)
+        await self.acceptance.confirm("task", [submitted.task_id])
+        return submitted
 
     async def claim(
         self,
@@ -333,6 +340,10 @@ class Store(Handling):
         """
         followed = await self.following.either(follow) if follow else None
         return replace(await self.forecasts.get(limits, seconds=seconds), follow=followed)
+
+
+async def _nobody_else(missing: list[Accepted]) -> list[Accepted]:
+    return missing
 
 
 async def _nothing_to_do() -> None:

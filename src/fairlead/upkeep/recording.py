@@ -10,17 +10,20 @@ import uuid_utils
 
 from fairlead.clock import monotonic
 from fairlead.errors import FairleadError, HistoryTooNew
+from fairlead.history.definitions import DefinitionsCopy
 from fairlead.history.opening import History
 from fairlead.history.pruning import AT_ONCE, Keep, prune
 from fairlead.log.events import EventLog
 from fairlead.store.store import Store
 from fairlead.upkeep.recorder import Recorder
 
+PROMPT_SECONDS = 0.01  # the same while clients wait for it
 IDLE_SECONDS = 0.5  # before the next look: what happens meanwhile is recorded together
 MORE = 100  # recorded in one round: there is probably more
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0  # seconds, while a database is away
 ELECTED_SECONDS = 15.0  # more than a transaction takes
 TRIM_SECONDS = 5.0
+COPY_SECONDS = 10.0  # between two copies of limits, keys and declarations
 PRUNE_SECONDS = 60.0  # from the time when there was nothing more to prune
 KEEP = Keep()
 
@@ -44,9 +47,10 @@ class Recording:
         self.is_elected = False
         self._store, self._history = store, history
         self._recorder = Recorder(store, history)
+        self._definitions = DefinitionsCopy(store, history)
         self._idle_seconds, self._longest_pause = idle_seconds, longest_pause
         self._elected_seconds = elected_seconds
-        self._elected_at = self._trimmed_at = -elected_seconds
+        self._elected_at = self._trimmed_at = self._copied_at = -elected_seconds
         self._trouble, self._tell = "", tell
         self._keep, self._prune_at = keep, 0.0
         self._pause = FIRST_PAUSE
@@ -88,6 +92,9 @@ class Recording:
         if not count and now - self._trimmed_at > TRIM_SECONDS:
             self._trimmed_at = now
             await self._recorder.trim()
+        if now - self._copied_at > COPY_SECONDS:
+            self._copied_at = now
+            await self._definitions.run_once()
         if now >= self._prune_at:
             await self._prune(now)
         return count

@@ -25,7 +25,7 @@ from fairlead.store.engine.state import was_truncated
 
 log = EventLog("fairlead.store")
 
-DURABILITIES = ("always", "everysec")
+DURABILITIES = ("always", "everysec", "ledger")
 SILENT_SECONDS = 30.0
 LOADING_SECONDS = 600.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.1

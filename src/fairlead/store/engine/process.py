@@ -55,7 +55,7 @@ def server_arguments(folder: EngineFolder, socket: Path, durability: str) -> lis
         "unixsocket": str(socket),
         "unixsocketperm": "700",
         "appendonly": "yes",
-        "appendfsync": durability,
+        "appendfsync": "everysec" if durability == "everysec" else "always",
         "save": "",
         "maxmemory-policy": "noeviction",
         "hash-max-listpack-value": "1024",

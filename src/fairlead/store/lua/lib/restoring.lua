@@ -12,15 +12,15 @@ end
 
 -- A limit that nobody has defined yet gives nothing until somebody does. Returns the names of such.
 local function define_limits(t)
-  local facts, unknown = t.known.facts, {}
+  local facts, undefined = t.known.facts, {}
   submits.define_group_again(t)
   for _, need in ipairs(limits.needs(facts.limits or "")) do
     if not limits.of(need.name) and not tiers.is_limit(need.name) then
       limits.define(need.name, "slots", 0)
-      unknown[#unknown + 1] = need.name
+      undefined[#undefined + 1] = need.name
     end
   end
-  return unknown
+  return undefined
 end
 
 -- Out of every index, as the server has it.

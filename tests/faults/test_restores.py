@@ -1,0 +1,22 @@
+"""The short form of `python -m chaos restores`."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.faults.restores import play, site
+
+
+@pytest.mark.long
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("durability", ["always", "ledger"])
+async def test_everything_is_lost_and_comes_back(
+    tmp_path: Path, durability: str, record_property: Callable[[str, object], None]
+) -> None:
+    async with site(tmp_path, durability) as place:
+        figures = await play(place, 7, submits=120, losses=1)
+        record_property("figures", figures)
+        print(figures)
+        if durability == "ledger":
+            assert figures["missing"] == 0
