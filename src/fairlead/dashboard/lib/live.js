@@ -98,13 +98,13 @@ function note(state) {
 
 /**
  * What is at this address, read again with every message: { data, error }. Old data stays while it is read again,
- * and when that fails. A null address reads nothing; `live: false` reads once.
+ * and when that fails. A null address reads nothing; `live: false` reads once; `every` is the least ms between reads.
  */
-export function useResource(address, { live = true } = {}) {
+export function useResource(address, { live = true, every = 0 } = {}) {
   const found = useSignal({ address: null });
   useEffect(() => {
     if (!address) return undefined;
-    const reader = new Reader(address, found);
+    const reader = new Reader(address, found, every);
     const stop = live ? frame.subscribe(() => reader.read()) : reader.read() && undefined;
     return () => {
       stop?.();
@@ -121,9 +121,12 @@ class Reader {
   #busy = false;
   #again = false;
 
-  constructor(address, found) {
+  #readAt = -Infinity;
+
+  constructor(address, found, every) {
     this.address = address;
     this.found = found;
+    this.every = every;
   }
 
   end() {
@@ -131,11 +134,13 @@ class Reader {
   }
 
   async read() {
+    if (performance.now() - this.#readAt < this.every) return;
     if (this.#busy) {
       this.#again = true;
       return;
     }
     this.#busy = true;
+    this.#readAt = performance.now();
     try {
       this.#show({ data: await get(this.address, { signal: this.#controller.signal }), error: null });
     } catch (error) {

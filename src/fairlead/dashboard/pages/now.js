@@ -1,29 +1,32 @@
 // Now: what waits, what decides the pace, and who is next.
-import { plural, span } from "../lib/format.js";
-import { overview } from "../lib/live.js";
-import { Figure } from "../parts/figure.js";
+import { isOperator } from "../lib/api.js";
+import { overview, useResource } from "../lib/live.js";
+import { html } from "../lib/ui.js";
 import { Empty } from "../parts/empty.js";
 import { Waiting } from "../parts/notice.js";
-import { html } from "../lib/ui.js";
+import { Figures } from "./now/figures.js";
+import { Headline } from "./now/headline.js";
+import { NowAndNext } from "./now/next.js";
+import { Promotions, WaitedFor, Workers } from "./now/tables.js";
 
 const SUBMIT = `curl -H 'Content-Type: application/json' ${location.origin}/api/v1/tasks -d '{"task_type": "draw"}'`;
 
 export default function Now() {
+  const limits = useResource("/api/v1/limits?sort=pressure&limit=8", { every: 900 });
+  const workers = useResource(isOperator() ? "/api/v1/workers?limit=50" : null, { every: 1_900 });
   if (!overview.value) return html`<${Waiting} rows=${4} />`;
   const { stats } = overview.value;
   const waiting = Object.values(stats.queues).reduce((sum, queue) => sum + queue.depth, 0);
-  const running = stats.workers.used_capacity;
-  if (waiting + running + stats.delayed === 0) {
+  if (waiting + stats.workers.used_capacity + stats.delayed === 0) {
     return html`<${Empty} title="Nothing waits and nothing runs. Submit a first task:" command=${SUBMIT} />`;
   }
   return html`
-    <div class="lede"><div><h1>${plural(waiting, "task waits", "tasks wait")}, ${running} ${running === 1 ? "runs" : "run"}.</h1></div></div>
-    <div class="figs">
-      ${["high", "medium", "low"].map((priority) => html`
-        <${Figure} key=${priority} label=${priority} mark=${priority[0]} value=${stats.queues[priority].depth} unit="wait"
-          aside=${stats.queues[priority].depth > 0 && `oldest ${span(stats.queues[priority].oldest_age_seconds)}`} />`)}
-      <${Figure} label="Ended" aside="last minute" value=${stats.throughput.completed_last_minute} unit="completed">
-        <b>${stats.throughput.failed_last_minute}</b> failed
-      <//>
+    <${Headline} stats=${stats} limits=${limits.data} workers=${workers.data} />
+    <${Figures} stats=${stats} />
+    <${NowAndNext} limits=${limits.data} />
+    <div class="cols">
+      <${WaitedFor} limits=${limits.data} />
+      ${isOperator() && html`<${Workers} found=${workers} />`}
+      <${Promotions} />
     </div>`;
 }

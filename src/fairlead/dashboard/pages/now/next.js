@@ -1,0 +1,76 @@
+// Now and next: the limits with the longest waits, and one task or job followed through them.
+import { withQuery } from "../../lib/api.js";
+import { plural, since, span } from "../../lib/format.js";
+import { useKeys } from "../../lib/keys.js";
+import { clock, connection, overview, useResource } from "../../lib/live.js";
+import { queried, setQuery } from "../../lib/router.js";
+import { html, useRef, useSignal } from "../../lib/ui.js";
+import { Chart, followedBy } from "../../parts/chart.js";
+import { ProblemNotice, Waiting } from "../../parts/notice.js";
+import { Sentence } from "./sentence.js";
+import { ForecastTable } from "./forecast-table.js";
+import { useFollowed, useTop } from "./choice.js";
+
+const WINDOWS = [["120", "2 min"], ["600", "10 min"], ["3600", "1 h"]];
+
+export function NowAndNext({ limits }) {
+  const seconds = Number(queried("window", "120"));
+  const asTable = useSignal(false);
+  const choice = useFollowed();
+  const shown = useTop(limits, choice.limits);
+  const address = shown.length ? withQuery("/api/v1/forecast", { limits: shown.join(","), seconds, follow: choice.id }) : null;
+  const { data, error } = useResource(address);
+  const latest = useRef(null);
+  if (data) latest.current = data;
+  const forecast = latest.current;
+  choice.see(forecast, data);
+  const followed = forecast?.follow && choice.id ? { ...forecast.follow, priority: priorityOf(forecast, choice.id) } : null;
+  const window = (step) => {
+    const at = WINDOWS.findIndex(([value]) => Number(value) === seconds);
+    const next = WINDOWS[Math.max(0, Math.min(WINDOWS.length - 1, at + step))];
+    setQuery({ window: next[0] });
+  };
+  useKeys({
+    f: ["follow another, or the one in focus", () => choice.next(forecast, followedBy(document.activeElement))],
+    "[": ["a shorter window", () => window(-1)],
+    "]": ["a longer window", () => window(1)],
+  });
+  if (error && !forecast) return html`<section class="panel"><${ProblemNotice} error=${error} /></section>`;
+  if (limits && !shown.length) return null;
+  return html`
+    <section class="panel nn" aria-label="Now and next">
+      <div class="hd">
+        <h2>Now and next</h2>
+        <${Legend} />
+        <div class="seg" role="group" aria-label="Window">
+          ${WINDOWS.map(([value, words]) => html`
+            <button aria-pressed=${Number(value) === seconds ? "true" : "false"} onClick=${() => setQuery({ window: value })}>${words}</button>`)}
+        </div>
+      </div>
+      ${followed && html`<${Sentence} followed=${followed} forecast=${forecast} id=${choice.id} onNext=${() => choice.next(forecast)} />`}
+      ${!forecast ? html`<${Waiting} rows=${3} />` : asTable.value ? html`<${ForecastTable} forecast=${forecast} />` : html`
+        <${Chart} limits=${forecast.limits} followed=${followed} seconds=${seconds} now=${clock.value}
+          stale=${connection.value.state === "stale"} label="Who holds each limit, and who is next" />`}
+      <div class="fine">
+        <span>${shown.length} of ${plural(overview.value?.counts.limits ?? shown.length, "limit")}, those that make somebody wait longest.</span>
+        <span>${forecast?.at ? `Estimated ${span(since(forecast.at, clock.value))} ago` : "Nothing is estimated yet"} · ${" "}
+          <button class="plain" onClick=${() => { asTable.value = !asTable.value; }}>${asTable.value ? "Show as a chart" : "Show as a table"}</button>
+        </span>
+      </div>
+    </section>`;
+}
+
+const Legend = () => html`
+  <div class="legend" aria-hidden="true">
+    <span><i class="run"></i>runs</span><span><i class="strip m"></i>hand-over, p50 to p90</span><span><i class="next"></i>expected next</span>
+    <span class="dim hide-s">·</span>
+    <span class="p h">high</span><span class="p m">medium</span><span class="p l">low</span>
+  </div>`;
+
+function priorityOf(forecast, id) {
+  for (const limit of forecast.limits)
+    for (const track of limit.tracks)
+      for (const run of track.runs) if (run.task_id === id || run.job_id === id) return run.priority;
+  return "medium";
+}
+
