@@ -15,7 +15,7 @@ TEXTS = (
     "${window.hostile=1}",
     "<a href=javascript:window.hostile=1>click</a>",
     "<details open ontoggle=window.hostile=1>",
-    "\u202e\u2066 turned \u0000 round",
+    "&lt;script&gt;window.hostile=1&lt;/script&gt;",
 )
 #: In places where a name allows fewer characters.
 NAME_LIKE = "javascript:window.hostile"

@@ -90,8 +90,8 @@ class WorkerOverHttp:
         self._post(f"/internal/workers/{self.id}/progress", {"reports": [report]})
 
     def leave(self) -> None:
-        """What it still has returns to the queue."""
-        self._api.delete(f"/internal/workers/{self.id}")
+        """As one that has died: what it still has returns to the queue."""
+        self._post(f"/internal/workers/{self.id}/expire", {})
 
     def _report(self, task: dict[str, Any], **outcome: Any) -> None:
         facts = {"task_id": task["task_id"], "fence": task["fence"], **outcome}

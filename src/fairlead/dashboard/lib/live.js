@@ -105,9 +105,10 @@ export function useResource(address, { live = true, every = 0 } = {}) {
   useEffect(() => {
     if (!address) return undefined;
     const reader = new Reader(address, found, every);
-    const stop = live ? frame.subscribe(() => reader.read()) : reader.read() && undefined;
+    if (!live) reader.read();
+    const stop = live ? frame.subscribe(() => reader.read()) : () => {};
     return () => {
-      stop?.();
+      stop();
       reader.end();
     };
   }, [address, live]);
@@ -145,6 +146,7 @@ class Reader {
       this.#show({ data: await get(this.address, { signal: this.#controller.signal }), error: null });
     } catch (error) {
       if (error.name !== "AbortError") this.#show({ error });
+      if (error.status === 404) this.every = Infinity; // it will not appear
     }
     this.#busy = false;
     if (this.#again && !this.#controller.signal.aborted) {

@@ -8,6 +8,7 @@ import { match } from "../lib/router.js";
 export const PAGES = [
   { name: "now", title: "Now", path: "/", key: "n", load: () => import("./now.js") },
   { name: "tasks", title: "Tasks", path: "/tasks", key: "t", count: "tasks", load: () => import("./tasks.js") },
+  { name: "task", under: "tasks", path: "/tasks/:id", load: () => import("./task.js") },
   { name: "jobs", title: "Jobs", path: "/jobs", detail: "/jobs/:id", key: "j", count: "jobs", load: () => import("./jobs.js") },
   { name: "limits", title: "Limits", path: "/limits", detail: "/limits/:name", key: "l", count: "limits", load: () => import("./limits.js") },
   { name: "workers", title: "Workers", path: "/workers", detail: "/workers/:id", key: "w", count: "workers", forOperators: true, load: () => import("./workers.js") },

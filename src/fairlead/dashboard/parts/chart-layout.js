@@ -98,20 +98,23 @@ export function columns(limit, scale, width, now) {
 
 /** The steps of the followed task or job on the rows: a place for each, also for those that wait in no queue yet. */
 export function stops(steps, rows) {
-  return steps.flatMap((step) => {
-    if (!step.start_p50 || !step.end_p50) return [];
-    const times = asMs(step);
-    const row = rowOf(step, rows);
-    return row ? [{ ...times, step, row: row.row, slot: row.slot, isOnTrack: row.isOnTrack }] : [];
-  });
+  return steps.flatMap((step) => onTrack(step, rows) ?? besideTracks(step, rows) ?? []);
 }
 
-function rowOf(step, rows) {
+/** Where the forecast has it: then its bar and the line agree. */
+function onTrack(step, rows) {
   for (const row of rows)
-    for (const track of row.limit.tracks)
-      if (track.runs.some((run) => run.task_id === step.task_id)) return { row, slot: track.slot, isOnTrack: true };
+    for (const { slot, runs } of row.limit.tracks) {
+      const run = runs.find((one) => one.task_id === step.task_id);
+      if (run) return { ...asMs(run), step, row, slot, isOnTrack: true };
+    }
+  return null;
+}
+
+function besideTracks(step, rows) {
   const row = rows.find((one) => step.limits.includes(one.limit.name));
-  return row && { row, slot: freeSlot(row.limit, step), isOnTrack: step.status === "completed" };
+  if (!row || !step.start_p50 || !step.end_p50) return null;
+  return { ...asMs(step), step, row, slot: freeSlot(row.limit, step), isOnTrack: step.status === "completed" };
 }
 
 /** The track on which the least is in the way. */

@@ -15,9 +15,9 @@ export function Table({ columns, rows, keyOf, label }) {
     </div>`;
 }
 
-/** Names and values. Values that are null are left out. */
+/** Names and values. Values that are null, false or empty are left out. */
 export function Facts({ of: facts, top }) {
-  const known = facts.filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const known = facts.filter(([, value]) => value !== null && value !== undefined && value !== false && value !== "");
   if (known.length === 0) return null;
   return html`
     <dl class=${top ? "facts top" : "facts"}>
