@@ -117,11 +117,22 @@ async def test_types_are_listed_with_what_waits_and_runs(
     good(await api.post("/api/v1/tasks", json={"task_type": "draw"}, headers=acme), 201)
     types = {one["task_type"]: one for one in good(await api.get("/api/v1/task-types"))["task_types"]}
     assert (types["draw"]["waiting"], types["draw"]["running"]) == ({"medium": 1, "low": 1}, 1)
-    assert (types["chat"]["waiting"], types["chat"].get("running")) == ({"medium": 1, "low": 1}, None)
+    assert (types["chat"]["waiting"], types["chat"]["running"]) == ({"medium": 1, "low": 1}, 0)
     own = good(await api.get("/api/v1/task-types", headers=acme))["task_types"]
     assert [(one["task_type"], one["waiting"], one.get("running")) for one in own] == [
         ("draw", {"all": 1}, None)
     ]
+
+
+async def test_without_a_forecast_nothing_is_claimed(api: httpx.AsyncClient, store: Store) -> None:
+    await raw(store).set(store.connection.keys.key("caretaker"), "me", px=60_000)
+    await raw(store).delete(store.connection.keys.key("forecast"))
+    await store.limits.set("gpu", Slots(limit=1))
+    await store.pause_type("draw")
+    page = good(await api.get(LIMITS, params={"sort": "pressure"}))
+    assert (page["waited_for"], [one["name"] for one in page["limits"]]) == (None, ["gpu"])
+    (draw,) = good(await api.get("/api/v1/task-types"))["task_types"]
+    assert "waiting" not in draw and "running" not in draw
 
 
 async def test_the_next_promotions_are_listed_the_soonest_first(

@@ -78,7 +78,8 @@ async def _walk(store: Store, query: LimitsQuery, tenant: str | None) -> AsyncIt
 
 
 async def _pressed(store: Store, start: int, text: str, tenant: str | None) -> AsyncIterator[Some]:
-    names = (await store.pressures.order(tenant)).limits
+    order = await store.pressures.order(tenant)
+    names = order.limits if order else []
     for first in range(start, len(names), AT_ONCE):
         some = names[first : first + AT_ONCE]
         limits = await _with_pressure(store, await store.limits.named(some))

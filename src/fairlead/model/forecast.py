@@ -98,7 +98,7 @@ class TypeLoad:
     """How many tasks of a type wait and run."""
 
     waiting: dict[str, int] = field(default_factory=dict)  # by effective priority
-    running: int = 0
+    running: int | None = 0  # None: not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,7 +109,7 @@ class LimitsAnswer(Answer):
     limits: list[LimitAnswer]
     next_cursor: str | None
     total: int | None = None  # how many there are; null with the key of a tenant
-    waited_for: int = 0  # how many make somebody wait, by the latest forecast
+    waited_for: int | None = None  # how many make tasks wait, by the latest forecast; null: there is none
 
 
 class DeletedLimit(Answer):

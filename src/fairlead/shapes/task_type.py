@@ -2,8 +2,6 @@
 
 from typing import Self
 
-from msgspec import field
-
 from fairlead.model.forecast import TypeLoad
 from fairlead.shapes.base import Answer, Body, Moment
 from fairlead.times import time_text
@@ -17,20 +15,19 @@ class TaskTypeAnswer(Answer, omit_defaults=True):
     task_type: str
     paused: bool
     paused_at: Moment | None
-    #: by effective priority, by the latest forecast; `all`: those of a tenant
-    waiting: dict[str, int] = field(default_factory=dict)
-    running: int = 0  # by the latest forecast; not of a tenant
+    #: by effective priority, by the latest forecast; `all`: those of a tenant; null: not known now
+    waiting: dict[str, int] | None = None
+    running: int | None = None  # by the latest forecast; not of a tenant
 
     @classmethod
     def of(cls, task_type: str, paused_at: int | None, load: TypeLoad | None = None) -> Self:
         at = None if paused_at is None else Moment(time_text(paused_at))
-        load = load or TypeLoad()
         return cls(
             task_type=task_type,
             paused=paused_at is not None,
             paused_at=at,
-            waiting=load.waiting,
-            running=load.running,
+            waiting=load.waiting if load else None,
+            running=load.running if load else None,
         )
 
 

@@ -25,9 +25,6 @@ class Order(msgspec.Struct):
     waited_for: int
 
 
-NOTHING = Order([], 0)
-
-
 def texts_of_pressures(outlook: Outlook) -> dict[str, str]:
     """The fields of a forecast that `Pressures` reads."""
     pressures = outlook.pressures
@@ -38,11 +35,14 @@ def texts_of_pressures(outlook: Outlook) -> dict[str, str]:
 
 
 class Pressures(Part):
-    async def order(self, tenant: str | None = None) -> Order:
-        """Of the limits that are waited for or held. `tenant`: those that it may name."""
+    async def order(self, tenant: str | None = None) -> Order | None:
+        """Of the limits that are waited for or held; None: there is no forecast now.
+
+        `tenant`: those that it may name.
+        """
         (packed,) = await self._read(ORDER)
-        order = msgspec.json.decode(packed, type=Order) if packed else NOTHING
-        if tenant is None or not order.limits:
+        order = msgspec.json.decode(packed, type=Order) if packed else None
+        if tenant is None or not order or not order.limits:
             return order
         key, scope = self._connection.keys.key("shared"), scope_of(tenant)
         (shared,) = await self._connection.read(("ZMSCORE", key, *order.limits))
@@ -58,15 +58,18 @@ class Pressures(Part):
         rows = await self._read(*(OF_LIMIT + name for name in names)) if names else []
         return [read_pressure(row) if row else None for row in rows]
 
-    async def types(self, tenant: str | None = None) -> dict[str, TypeLoad]:
-        """Of the types that wait or run. Of a tenant's tasks it is only known how many wait."""
+    async def types(self, tenant: str | None = None) -> dict[str, TypeLoad] | None:
+        """Of the types that wait or run; None: there is no forecast now.
+
+        Of a tenant's tasks it is only known how many wait.
+        """
         if tenant is None:
             (packed,) = await self._read(TYPES)
-            return read_types(packed) if packed else {}
+            return read_types(packed) if packed else None
         (kinds,) = await self._connection.read(("HGETALL", self._connection.keys.key("kinds", f"={tenant}")))
         found: dict[str, TypeLoad] = {}
         for route, count in kinds.items():
-            load = found.setdefault(cut_route(text(route))[0], TypeLoad())
+            load = found.setdefault(cut_route(text(route))[0], TypeLoad(running=None))
             load.waiting["all"] = load.waiting.get("all", 0) + int(count)
         return found
 

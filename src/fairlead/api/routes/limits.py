@@ -55,11 +55,12 @@ async def find(request: Request, query: LimitsQuery) -> LimitsAnswer:
     """
     tenant, store = tenant_of(request, query.tenant), request.store
     limits, cursor = await listed(store, query, tenant)
+    order = await store.pressures.order(tenant)
     return LimitsAnswer(
         limits=[*map(LimitAnswer.from_value, limits)],
         next_cursor=cursor,
         total=await store.limits.count() if tenant is None else None,
-        waited_for=(await store.pressures.order(tenant)).waited_for,
+        waited_for=order.waited_for if order else None,
     )
 
 

@@ -4,8 +4,11 @@ from fairlead import errors
 from fairlead.api.request import Request
 from fairlead.api.table import Routes
 from fairlead.checks import check_name
+from fairlead.model.forecast import TypeLoad
 from fairlead.shapes.base import LongPageQuery
 from fairlead.shapes.task_type import PauseBody, TaskTypeAnswer, TaskTypesAnswer
+
+IDLE = TypeLoad()
 
 routes = Routes("/api/v1/task-types")
 
@@ -14,12 +17,14 @@ routes = Routes("/api/v1/task-types")
 async def find(request: Request, query: LongPageQuery) -> TaskTypesAnswer:
     """List the task types that are declared or paused, or have tasks that wait or run."""
     loads = await request.store.pressures.types(request.caller.tenant)
-    types = dict.fromkeys(loads) | await request.store.task_types()
+    types = dict.fromkeys(loads or ()) | await request.store.task_types()
     known = [one for one in sorted(types.items()) if one[0] > query.cursor]
     page = known[: query.limit]
     more = len(known) > len(page)
     return TaskTypesAnswer(
-        task_types=[TaskTypeAnswer.of(*one, loads.get(one[0])) for one in page],
+        task_types=[
+            TaskTypeAnswer.of(*one, None if loads is None else loads.get(one[0], IDLE)) for one in page
+        ],
         next_cursor=page[-1][0] if more else None,
     )
 

@@ -33,7 +33,7 @@ export const put = (address, options) => request("PUT", address, options);
 export const del = (address, options) => request("DELETE", address, options);
 
 /** The answer as a value. `reason` is recorded in the audit log. Throws a Problem. */
-export async function request(method, address, { body, reason, signal: cancelled } = {}) {
+export async function request(method, address, { body, reason, signal: cancelled, within = PATIENCE } = {}) {
   const headers = { accept: "application/json" };
   if (body !== undefined) headers["content-type"] = "application/json";
   if (reason) headers["x-reason"] = encodeHeader(reason);
@@ -43,7 +43,7 @@ export async function request(method, address, { body, reason, signal: cancelled
     method,
     headers,
     body: body === undefined ? undefined : JSON.stringify(body),
-    signal: cancelled ? AbortSignal.any([cancelled, AbortSignal.timeout(PATIENCE)]) : AbortSignal.timeout(PATIENCE),
+    signal: cancelled ? AbortSignal.any([cancelled, AbortSignal.timeout(within)]) : AbortSignal.timeout(within),
   });
   const found = await answer.json().catch(() => ({}));
   if (answer.ok) return found;

@@ -83,7 +83,7 @@ function Verify() {
   const { busy, problems, error } = state.value;
   return html`
     <div class="verify">
-      <button class="btn" disabled=${busy} onClick=${verify}>Check the chain</button>
       <span role="status">${error ? error.message : problems && (problems.length ? html`<span class="bad">${problems.join(" ")}</span>` : html`<span class="good">No entry was changed.</span>`)}</span>
+      <button class="btn" disabled=${busy} onClick=${verify}>Check the chain</button>
     </div>`;
 }

@@ -44,7 +44,7 @@ function Rows({ crons }) {
     { title: "Schedule", cell: (cron) => (cron.schedule ? html`<span class="mono nw">${cron.schedule}</span>` : html`<span class="dim">not known yet</span>`) },
     { title: "Time zone", hide: true, cell: (cron) => html`<span class="mut">${cron.timezone ?? ""}</span>` },
     { title: "Last", num: true, hide: true, cell: (cron) => time(cron.last_tick) },
-    { title: "Next", num: true, cell: (cron) => time(cron.next_tick) },
+    { title: "Next", num: true, hide: true, cell: (cron) => time(cron.next_tick) },
     { title: "In", num: true, cell: (cron) => (!cron.next_tick ? "–" : left(cron) < -LATE ? html`<b class="warn">late ${span(-left(cron))}</b>` : html`<b>${span(left(cron))}</b>`) },
   ];
   return html`<div class="panel"><${Table} label="Periodic tasks" columns=${columns} rows=${rows} keyOf=${(cron) => cron.name} /></div>`;

@@ -26,7 +26,7 @@ export default function Limits({ name }) {
   useKeys({ n: ["new limit", () => { asked.value = "new"; }] }, creates);
   const longest = Math.max(1, ...(found.rows ?? []).map((limit) => pressureOf(limit, clock.value) ?? 0));
   const lede = html`
-    <${Headline} first=${found.first} action=${creates && html`<${Ask} asked=${asked} name="new" primary hint="n">New limit<//>`} />
+    <${Headline} first=${found.first} rows=${found.rows} isWhole=${found.isWhole} action=${creates && html`<${Ask} asked=${asked} name="new" primary hint="n">New limit<//>`} />
     ${asked.value === "new" && html`<${NewLimit} onClose=${() => { asked.value = null; }} />`}`;
   const filters = html`
     <div class="bar-top"><${Search} label=${found.first?.total ? `Search ${plural(found.first.total, "limit")}` : "Search limits"} />
@@ -44,13 +44,16 @@ export default function Limits({ name }) {
   return html`<${Master} lede=${lede} filters=${filters} list=${list} detail=${name && html`<${LimitDetail} name=${name} key=${name} />`} />`;
 }
 
-function Headline({ first, action }) {
+function Headline({ first, rows, isWhole, action }) {
   if (!first) return html`<${Lede} title="Limits" action=${action} />`;
-  const { waited_for: waited, total } = first;
-  const all = total === null || total === undefined ? "" : ` of ${total.toLocaleString("en")}`;
-  const title = waited === 0 ? (total === 0 ? "Nothing is limited." : "No limit makes anybody wait.")
-    : `${waited.toLocaleString("en")}${all} ${waited === 1 && !all ? "limit makes" : waited === 1 ? "limits makes" : "limits make"} tasks wait.`;
-  return html`<${Lede} title=${title} action=${action}>
+  // without a forecast only the rows that are here are known
+  const seen = rows.filter((limit) => limit.waiting > 0).length;
+  const waited = Math.max(first.waited_for ?? 0, seen);
+  const number = `${waited.toLocaleString("en")}${first.waited_for === null && !isWhole ? " or more" : ""}`;
+  const of = first.total ? ` of ${first.total.toLocaleString("en")}` : "";
+  const title = first.total === 0 ? "Nothing is limited." : waited === 0 ? "No limit makes anybody wait."
+    : waited === 1 ? `One${of} limits makes tasks wait.` : `${number}${of} limits make tasks wait.`;
+  return html`<${Lede} title=${of || waited !== 1 ? title : "One limit makes tasks wait."} action=${action}>
     Pressure is how long it takes until the last task that waits now starts${isOperator() ? "" : ", by all tenants together"}.<//>`;
 }
 

@@ -16,7 +16,9 @@ import { Facts } from "../parts/table.js";
 const STATES = [["", "All"], ["busy", "Busy"], ["paused", "Paused"]];
 const PRIORITIES = ["high", "medium", "low"];
 
-const waitingOf = (type) => Object.values(type.waiting ?? {}).reduce((sum, count) => sum + count, 0);
+/** How many wait; null: nobody knows now. */
+const waitingOf = (type) => (type.waiting ? Object.values(type.waiting).reduce((sum, count) => sum + count, 0) : null);
+const shown = (number) => (number === null || number === undefined ? "–" : number.toLocaleString("en"));
 
 export default function Types({ name }) {
   const found = useResource("/api/v1/task-types");
@@ -26,7 +28,7 @@ export default function Types({ name }) {
     <div class="bar-top"><${Search} label="Search task types" /></div>
     <div class="bar-top"><${Chips} label="State" name="state" options=${STATES} /></div>`;
   const list = html`<${Shown} resource=${found} rows=${6}>${(data) => html`<${Rows} types=${data.task_types} name=${name} />`}<//>`;
-  const chosen = name && (found.data?.task_types.find((type) => type.task_type === name) ?? { task_type: name, waiting: {}, running: 0 });
+  const chosen = name && (found.data?.task_types.find((type) => type.task_type === name) ?? { task_type: name });
   return html`<${Master} lede=${lede} filters=${filters} list=${list} detail=${chosen && found.data && html`<${Type} type=${chosen} key=${name} />`} />`;
 }
 
@@ -58,8 +60,8 @@ function cells(type, most) {
   return html`
     <span class="cut"><b class=${waiting + (type.running ?? 0) ? "" : "light"}>${type.task_type}</b> ${type.paused && html`<span class="tag warn">paused</span>`}</span>
     <span class="hide-s"><${WaitBar} waiting=${type.waiting ?? {}} most=${most} /></span>
-    <span class=${waiting ? "num" : "num dim"}>${waiting.toLocaleString("en")}</span>
-    <span class=${type.running ? "num" : "num dim"}>${isOperator() ? (type.running ?? 0).toLocaleString("en") : "–"}</span>`;
+    <span class=${waiting ? "num" : "num dim"}>${shown(waiting)}</span>
+    <span class=${type.running ? "num" : "num dim"}>${shown(type.running)}</span>`;
 }
 
 /** By priority; the width is the share of the busiest. */
@@ -80,12 +82,13 @@ function Type({ type }) {
   const since = type.paused_at && ` since ${time(type.paused_at)} (${span((clock.value - Date.parse(type.paused_at)) / 1000)})`;
   return html`
     <${Detail} title=${type.task_type} back="/types" backTitle="Types"
-      sub=${type.paused ? `Paused${since ?? ""}: none of its tasks starts.` : waiting ? `${plural(waiting, "task waits", "tasks wait")}.` : "None of its tasks waits."}
+      sub=${type.paused ? `Paused${since ?? ""}: none of its tasks starts.` : waiting === null ? "How much of it waits is not known now."
+        : waiting ? `${plural(waiting, "task waits", "tasks wait")}.` : "None of its tasks waits."}
       actions=${pauses && html`<${Ask} asked=${asked} name="pause" hint="z">${type.paused ? "Resume…" : "Pause…"}<//>`}>
       ${asked.value === "pause" && html`<${Pause} type=${type} waiting=${waiting} onClose=${() => { asked.value = null; }} />`}
       <${Facts} of=${[
         ...PRIORITIES.map((priority) => [`Waits, ${priority}`, type.waiting?.[priority]]),
-        ["Waits", type.waiting?.all], ["Runs", isOperator() ? type.running ?? 0 : null],
+        ["Waits", type.waiting?.all], ["Run", type.running],
       ]} />
       <p class="links"><a class="link" href=${`/tasks?task_type=${encodeURIComponent(type.task_type)}`}>Its tasks</a>
         <a class="link" href=${`/dead-letters?task_type=${encodeURIComponent(type.task_type)}`}>Its dead letters</a></p>
@@ -99,7 +102,7 @@ function Pause({ type, waiting, onClose }) {
   return html`
     <${Confirm} title="${verb}?" verb=${verb} keep=${paused ? "Keep it going" : "Leave it paused"} asksReason act=${act} onClose=${onClose}>
       <p>${paused
-        ? `${waiting === 1 ? "1 task waits" : `${waiting} tasks wait`} until you resume it; new ones are accepted and wait too. What runs now goes on to its end.`
-        : `${waiting === 1 ? "1 task that waits" : `${waiting} tasks that wait`} may start again.`}</p>
+        ? `${waiting === null ? "Its tasks wait" : plural(waiting, "task waits", "tasks wait")} until you resume it; new ones are accepted and wait too. What runs now goes on to its end.`
+        : `${waiting === null ? "Its tasks" : plural(waiting, "task that waits", "tasks that wait")} may start again.`}</p>
     <//>`;
 }

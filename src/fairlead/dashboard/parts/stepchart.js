@@ -26,22 +26,23 @@ export function StepChart({ job, follow }) {
         <div class="rows">
           <div class="grid">${isOpen && html`<i class="past" style=${{ right: `${100 - at(now)}%` }}></i>`}
             ${ticks(first, last, now, isOpen).map(([instant]) => html`<i style=${{ left: `${at(instant)}%` }}></i>`)}</div>
-          ${rows.map((row) => html`<${Row} key=${row.index} row=${row} at=${at} priority=${job.priority[0]} />`)}
+          ${rows.map((row) => html`<${Row} key=${row.index} row=${row} at=${at} now=${now} priority=${job.priority[0]} />`)}
           <div class="over">${isOpen && html`<i class="now" style=${{ left: `${at(now)}%` }}></i>`}</div>
         </div>
       </div>
     </div>`;
 }
 
-function Row({ row, at, priority }) {
+function Row({ row, at, now, priority }) {
   const wide = (from, to) => ({ left: `${at(from)}%`, width: `${Math.max(0.4, at(to) - at(from))}%` });
-  const waits = row.from && row.start && row.start - row.from > 500;
+  const until = row.start ?? (row.from ? now : null); // nobody knows when it starts: so far it has waited until now
+  const waits = row.from && until - row.from > 500;
   return html`
     <div class="grp">
       <div class="gl"><a href=${`/tasks/${row.taskId}`}>${row.index + 1} ${row.name}</a><span>${row.limits.join(", ") || row.words}</span></div>
       <div class="tracks"><div class="tr">
-        ${waits && html`<i class="waitline" style=${wide(row.from, row.start)}></i>
-          <span class="chip" style=${{ left: `${(at(row.from) + at(row.start)) / 2}%` }}>${span((row.start - row.from) / 1000)}</span>`}
+        ${waits && html`<i class="waitline" style=${wide(row.from, until)}></i>
+          <span class="chip" style=${{ left: `${(at(row.from) + at(until)) / 2}%` }}>${span((until - row.from) / 1000)}</span>`}
         ${row.start && row.end && html`
           ${row.late > row.end && html`<i class="strip ${priority}" style=${wide(row.end, row.late)}></i>`}
           <a class="bar ${row.state === "expected" ? "next" : row.state === "failed" ? "run broken" : "run"} ${priority} sel" href=${`/tasks/${row.taskId}`}

@@ -1,6 +1,6 @@
 // Waits over time, as it is and as it would be: a plot by uPlot, and the same as words.
 import uPlot from "../vendor/uplot.js";
-import { span } from "../lib/format.js";
+import { span, time } from "../lib/format.js";
 import { html, useEffect, useRef, useSignal } from "../lib/ui.js";
 
 const HEIGHT = 260;
@@ -45,14 +45,14 @@ function options(width) {
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const font = `11px ${colour("--font")}`;
   const axis = { stroke: colour("--ink-3"), font, grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
-  const line = (name, more) => ({ stroke: colour(name), spanGaps: true, points: { show: false }, ...more });
+  const line = (name, more) => ({ stroke: colour(name), points: { size: 5 }, ...more });
   return {
     width,
     height: HEIGHT,
     legend: { show: false },
     cursor: { points: { size: 7 }, drag: { setScale: false } },
     scales: { y: { range: (_, least, most) => [0, Math.max(1, most * 1.08)] } },
-    axes: [axis, { ...axis, size: 58, values: (_, ticks) => ticks.map(span) }],
+    axes: [{ ...axis, values: (_, ticks) => ticks.map((tick) => time(1000 * tick, { seconds: false })) }, { ...axis, size: 58, values: (_, ticks) => ticks.map(span) }],
     series: [{}, line("--ink-3", { width: 1.5, dash: [5, 4] }), line("--medium", { width: 2.25 })],
   };
 }
