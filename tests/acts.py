@@ -381,6 +381,8 @@ ACTS: dict[str, Callable[[Scene], Awaitable[Any]]] = {
     "forget": forget,
     "sweep": sweep,
     "sample": lambda s: s.store.series.sample(),
+    "add_counts": lambda s: s.store.metrics.add("1-a", {"requests:200:/task": 1}, 3),
+    "show_ages": lambda s: s.store.metrics.read(),
     "inspect": inspect,
     "audit": lambda s: s.store.audit.record("ann", "set_limit", "gpu", {"limit": 1}, {"limit": 2}),
     "create_key": create_key,

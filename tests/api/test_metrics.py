@@ -1,25 +1,33 @@
 """The metrics that Prometheus scrapes agree with the store."""
 
+import re
+from pathlib import Path
+
 import httpx
 import msgspec
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from fairlead import __version__
-from fairlead.api.routes.metrics import families
+from fairlead.api.exposition import gauges, page
+from fairlead.errors import LimitFull
 from fairlead.model.estimate import ERROR_BOUNDS, EstimateQuality
-from fairlead.model.limit import Limit
 from fairlead.settings import Rate, Slots
+from fairlead.store.metrics import MOST_LIMITS
 from fairlead.store.store import Store
 from tests.api.requests import HttpWorker, good, submit
 from tests.store.namespace import raw
 
+PAGE = Path(__file__).parents[2] / "docs" / "monitoring.md"
+SERVED = ("http_", "store_call_", "event_loop_")  # what the server that is scraped does
+
 Samples = dict[tuple[str, str], float]  # by name without `fairlead_`, and by the value of the label
 
 
-def read(page: str) -> Samples:
+def read(text: str) -> Samples:
     return {
         (sample.name.removeprefix("fairlead_"), ",".join(sample.labels.values())): sample.value
-        for family in text_string_to_metric_families(page)
+        for family in text_string_to_metric_families(text)
         for sample in family.samples
     }
 
@@ -33,15 +41,22 @@ async def scrape(api: httpx.AsyncClient) -> Samples:
     return read(answer.text)
 
 
-async def test_a_namespace_at_rest_has_a_value_for_everything(api: httpx.AsyncClient) -> None:
-    found = await scrape(api)
+async def test_a_namespace_at_rest_has_a_value_for_everything_that_does_not_depend_on_names(
+    api: httpx.AsyncClient,
+) -> None:
+    found = {key: value for key, value in (await scrape(api)).items() if not key[0].startswith(SERVED)}
     assert found.pop(("build_info", __version__)) == 1
     assert set(found.values()) == {0}
-    assert {name for name, _ in found} == {
-        *("queue_depth", "queue_oldest_age_seconds", "delayed_tasks", "workers", "capacity", "capacity_used"),
-        *("tasks_ended_last_minute", "lost_events", "limits_left_out"),
-        *("estimates_total", *(f"estimate_error_seconds_{part}" for part in ("bucket", "count", "sum"))),
-    }
+    for name, labels in {
+        "tasks_submitted_total": ["high", "medium", "low"],
+        "tasks_ended_total": ["high,completed", "low,dead_letter", "medium,cancelled"],
+        "task_wait_seconds_count": ["high", "medium", "low"],
+        "tasks_promoted_total": ["low,medium", "low,high", "medium,high"],
+        "queue_age_seconds": ["high,p50", "low,p99"],
+        "task_state": ["queued", "delayed", "executing"],
+        **{name: [""] for name in ("tasks_dlq_total", "dead_letters", "worker_capacity_used_ratio")},
+    }.items():
+        assert all((name, label) in found for label in labels), name
 
 
 async def test_the_page_shows_how_true_estimates_were(api: httpx.AsyncClient, store: Store) -> None:
@@ -98,9 +113,48 @@ async def test_the_page_counts_what_waits_runs_and_ended(api: httpx.AsyncClient,
 def test_the_page_can_be_parsed_with_any_name_of_a_limit() -> None:
     """Names are checked where limits are defined; this does not lean on it."""
     odd = 'a"b\\c\nd{}=,\u202e'
-    limit = Limit(odd, "slots", 7, 1, 2, 6, False, None, None, ())
-    units, *_ = families()
-    units.add([limit])
-    page = b"".join(units.texts).decode()
-    assert read(page)["limit", odd] == 7
-    assert 'limit="a\\"b\\\\c\\nd{}=,\u202e"' in page
+    text = page([gauges("limit", "Units.", {(odd,): 7}, "limit")]).decode()
+    assert read(text)["limit", odd] == 7
+    assert 'limit="a\\"b\\\\c\\nd{}=,\u202e"' in text
+
+
+async def test_limits_beyond_the_first_ones_are_summed(api: httpx.AsyncClient, store: Store) -> None:
+    many = MOST_LIMITS + 10
+    for number in range(many):
+        await store.limits.set(f"limit{number:03}", Slots(limit=2))
+    late = f"limit{many - 1:03}"
+    await store.limits.acquire(late)
+    with pytest.raises(LimitFull):
+        await store.limits.acquire(late, units=2)
+    found = await scrape(api)
+    assert (found["limit", late], found["limit_active", late]) == (2, 1), "what is used comes first"
+    assert found["concurrency_acquisition_total", f"{late},acquired"] == 1
+    assert found["concurrency_acquisition_total", f"{late},rejected"] == 1
+    assert (found["limit", "other"], found["concurrency_slots_limit", "other"]) == (20, 20)
+    assert found["limits_left_out", ""] == 10
+    for number in range(MOST_LIMITS):
+        await store.limits.acquire(f"limit{number:03}")
+    found = await scrape(api)
+    assert found["concurrency_acquisition_total", "other,acquired"] == 1
+    await store.limits.force_release(late, (await store.limits.get(late)).slots[0].lease_id)
+    await store.limits.delete(late)
+    await store.limits.set("new", Slots(limit=2))
+    await store.limits.acquire("new")
+    found = await scrape(api)
+    assert found["concurrency_acquisition_total", "new,acquired"] == 1
+    assert ("concurrency_acquisition_total", f"{late},acquired") not in found, "its place was needed"
+
+
+async def test_the_page_lists_every_metric_with_its_labels(api: httpx.AsyncClient) -> None:
+    rows = re.findall(r"^\| (`fairlead_.*?) \| (.*?) \|", PAGE.read_text(), re.M)
+    listed = {name: labels for names, labels in rows for name in re.findall(r"`(\w+)`", names)}
+    worker = await HttpWorker.register(api)
+    await submit(api, concurrency_group="gpu", concurrency_limit=1)
+    good(await worker.complete(await worker.poll_one()))
+    text = (await api.get("/metrics")).text
+    assert set(re.findall(r"^# TYPE (\w+)", text, re.M)) == set(listed)
+    for family in text_string_to_metric_families(text):
+        name = family.name if family.name in listed else f"{family.name}_total"
+        for sample in family.samples:
+            labels = set(sample.labels) - {"le"}
+            assert labels <= set(re.findall(r"`(\w+)`", listed[name])), sample

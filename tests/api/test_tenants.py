@@ -228,7 +228,7 @@ async def test_metrics_distinguish_the_limits_of_tenants(clients: Clients) -> No
         await submit(client, concurrency_group="gpu", concurrency_limit=3)
     shown = (await operator.get("/metrics")).text
     for name in ("acme/gpu", "other/gpu"):
-        assert f'fairlead_limit_waiting{{limit="{name}"}} 1.0' in shown
+        assert f'fairlead_limit_waiting{{limit="{name}"}} 1' in shown
     refused(await acme.get("/metrics"), 403, "forbidden")
 
 

@@ -35,6 +35,7 @@ COUNTING = {
     "recent",
     "recentof",
     "metrics",
+    "acquisitions",
 }
 WORDS = (b"profile", b"streak_0", b"streak_1")
 GARBAGE = (b"garbage", b"", b"a=x,b", b"nan", LONG, BINARY)

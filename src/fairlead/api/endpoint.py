@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from fairlead.api.gateway import NOBODY, Gateway, check_all_tenants, check_scope
 from fairlead.api.problems import Problem, logged_problem
@@ -19,9 +19,12 @@ from fairlead.api.request import (
     read_query,
 )
 from fairlead.api.table import Route
+from fairlead.clock import monotonic
 from fairlead.shapes.base import NoQuery
 
 encode = msgspec.json.Encoder().encode
+
+CLIENT_GONE = 499  # counted for a request whose client left before it was answered
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -46,9 +49,24 @@ class Endpoint:
         self._headers: Headers = [(b"content-type", route.media.encode()), *SECURITY]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began, status = monotonic(), CLIENT_GONE
+
+        async def noted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
         headers = headers_of(scope)
         gateway = self._gateway.of_request(headers)
         request = Request(gateway, NOBODY, scope["path_params"], headers, receive, address_of(scope))
+        try:
+            await self._serve(request, scope, noted)
+        finally:
+            gateway.tally.count_request(self._route.path, status, monotonic() - began)
+
+    async def _serve(self, request: Request, scope: Scope, send: Send) -> None:
+        gateway = request.gateway
         if self._route.body_media:
             request.more_time = scope["fairlead.more_time"]
         budget, taken = gateway.budget, 0

@@ -10,11 +10,13 @@ from fairlead.api.budget import Budget
 from fairlead.api.failed_keys import FailedKeys
 from fairlead.api.live.connections import Connections
 from fairlead.api.live.overviews import Overviews
+from fairlead.api.other_limits import OtherLimits
 from fairlead.api.polls import Polls
 from fairlead.api.priority_service import PriorityService
 from fairlead.api.problems import Forbidden, ForeignOrigin, Unauthorized, WrongHost
 from fairlead.api.readiness import Readiness
 from fairlead.api.simulating import Simulations
+from fairlead.api.tally import Tally
 from fairlead.clock import monotonic
 from fairlead.errors import (
     FairleadError,
@@ -65,6 +67,8 @@ class Gateway:
     browsers: Browsers = field(init=False)
     overviews: Overviews = field(init=False)
     simulations: Simulations = field(init=False)
+    tally: Tally = field(init=False)
+    other_limits: OtherLimits = field(init=False)
     _looked_at: float = 0.0
     _looking: asyncio.Task[None] | None = None
 
@@ -72,6 +76,7 @@ class Gateway:
         self.browsers = Browsers(self.store)
         self.overviews = Overviews(self.store)
         self.simulations = Simulations(self.store)
+        self.tally, self.other_limits = Tally(self.store), OtherLimits(self.store)
 
     @property
     def namespace(self) -> str:

@@ -121,6 +121,8 @@ async def serve(
             for gateway in gateways:
                 gateway.connections.end_all()
             await server.stop(min(GRACE_SECONDS, stop.grace), stop.hurried)
+            for gateway in gateways:
+                await gateway.tally.add()
 
 
 def _works(gateway: Gateway, caretaker: Caretaker) -> dict[str, Work]:
@@ -132,6 +134,7 @@ def _works(gateway: Gateway, caretaker: Caretaker) -> dict[str, Work]:
         "loss_watch": Monitor(store, gateway.report_loss, LOOK_SECONDS).run,
         "upkeep": caretaker.run,
         "server_watch": ServerWatch(store, gateway.readiness).run,
+        "tally": gateway.tally.run,
         "key_watch": partial(gateway.connections.watch_keys, gateway.may_stay),
     }
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Self, cast
 
 import msgspec
@@ -33,7 +33,10 @@ PAGES_AT_ONCE = 2  # pieces of pages beside them, which may be large
 
 #: Acts that only read. They take turns with the other reads.
 LOOKS = frozenset(
-    {"explain", "list_limits", "outputs", "promotions", "show_keys", "show_limits", "show_workers", "stats"}
+    {
+        *("explain", "list_limits", "outputs", "promotions", "show_ages", "show_keys", "show_limits"),
+        *("show_workers", "stats"),
+    }
 )
 
 RUN_FACTS = ("task", "type", "attempt", "fence", "job", "step", "trace", "worker", "code", "status")
@@ -70,6 +73,7 @@ class Connection:
         self.membership = Membership(keys.namespace)
         self._meta = keys.meta
         self._call = call
+        self.observe: Callable[[str, float], None] = lambda act, seconds: None  # of each act that was run
         self._known: set[str] = set()  # acts this server has been seen to know
         # until then scripts are sent instead; a test that calls by another name always sends scripts
         self.functions_refused_until = 0.0 if call == "redis.call" else math.inf
@@ -111,6 +115,13 @@ class Connection:
         return monotonic() >= self.functions_refused_until
 
     async def run(self, act: str, *arguments: Argument) -> Answer:
+        began = monotonic()
+        try:
+            return await self._run(act, arguments)
+        finally:
+            self.observe(act, monotonic() - began)
+
+    async def _run(self, act: str, arguments: Sequence[Argument]) -> Answer:
         if act not in LOOKS:
             return self._learn(await self.guard(self._evaluate(act, arguments)))
         patience = self._patience()
@@ -173,7 +184,10 @@ class Connection:
             # one the server does not know would be passed over, and run after those that were to follow it
             return [await self._run_or_refuse(str(act), arguments) for act, *arguments in calls], False
         commands = [self._command(str(act), arguments) for act, *arguments in calls]
+        began = monotonic()
         answers = await self.guard(self.shared.call(*commands, confirmed=True))
+        for act, *_ in calls:
+            self.observe(str(act), monotonic() - began)
         passed_over = False
         for i, answer in enumerate(answers):
             if isinstance(answer, NoScriptError):  # it was forgotten just now: it did not run, send its text

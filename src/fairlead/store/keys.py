@@ -61,6 +61,9 @@ FIXED = (
         "of estimates: durations of runs by kind, how they fitted, and up to which event all was learnt",
     ),
     Key("metrics", "hash", "what is counted since the namespace exists (lua/lib/metrics.lua)"),
+    Key("acquisitions", "hash", "what is counted of limits"),
+    Key("counted", "zset", "limits that are counted separately; those that ended, by when"),
+    Key("served", "hash", "what server processes count: requests, and calls of the store"),
     Key("samples", "stream", "what waited and what had been counted, each ten seconds of the last hour"),
     Key("crons", "hash", "cron -> ms of its last tick, or of when it was first seen"),
     Key("schedules", "hash", "cron -> its time zone and expression, for people"),
@@ -158,6 +161,7 @@ PASSING = (
     # No version reads the forecast of another: a new form gets a new key.
     Key("forecast", "hash", "the same in an older form", ends="a minute after it was made"),
     Key("replicated", "string", "changed before replicas are waited for", ends="30 days after its last use"),
+    Key("lags", "hash", "server process -> by how many ms its event loop was late, and when", ends="60 s"),
     Key("caretaker", "string", "the process that does the upkeep", ends="5 s after its last sign"),
     Key("recorder", "string", "the process that records the history", ends="15 s after its last sign"),
     Key("recent", "hash", "ended tasks by state, of ten seconds", of="bucket", ends="120 s"),

@@ -19,7 +19,7 @@ class Row(msgspec.Struct):
     depth: tuple[int, int, int]  # by effective priority
     oldest: tuple[int, int, int]  # ms
     submitted: Counts
-    waits: Counts  # <priority>:<bucket> -> starts
+    waits: Counts  # <bucket>:<priority> -> starts
     ended: Counts  # by status
 
 
@@ -46,7 +46,7 @@ class SeriesReader(Part):
 def _sample(at: int, row: Row) -> Sample:
     waits: dict[str, Counter[int]] = {priority.word: Counter() for priority in Priority}
     for name, count in _filled(row.waits).items():
-        priority, _, bucket = name.partition(":")
+        bucket, _, priority = name.partition(":")
         waits[PRIORITIES[priority].word][int(bucket)] = count
     depths = zip(Priority, row.depth, row.oldest, strict=True)
     return Sample(

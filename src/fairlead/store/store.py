@@ -42,6 +42,7 @@ from fairlead.store.handling import Handling
 from fairlead.store.jobs import Jobs
 from fairlead.store.limits import Limits
 from fairlead.store.live import Live
+from fairlead.store.metrics import MetricsPart
 from fairlead.store.migration import migrate
 from fairlead.store.outbox import Outbox
 from fairlead.store.overviews import Overviews
@@ -86,10 +87,9 @@ class Store(Handling):
         self.following = Following(self, self.jobs)
         self.live = Live(self)
         self.outbox = Outbox(self)
-        self.series = SeriesReader(self)
+        self.metrics, self.series = MetricsPart(self), SeriesReader(self)
         self.overviews = Overviews(self, self.stats)
-        self.api_keys = ApiKeys(self)
-        self.tickets = SocketTickets(self)
+        self.api_keys, self.tickets = ApiKeys(self), SocketTickets(self)
         self.browser_sessions = BrowserSessions(self)
         self.upkeep = Upkeep(self)
         self.audit = Audit(self)

@@ -26,7 +26,7 @@ NUMBERS: dict[str, tuple[str, ...]] = {
         *("limit", "used", "waiting", "delayed", "waiters", "sub_queues", "tat", "burst", "interval"),
         *("hold_units", "redefined", "kept0", "kept1", "kept2"),
     ),
-    "lease": ("units", "until", "since", "fence", "seq", "tag", "wait_until"),
+    "lease": ("units", "until", "since", "asked", "fence", "seq", "tag", "wait_until"),
     "worker": ("capacity", "reserve", "seen", "registered", "called", "lost_runs"),
     "job": ("open", "step", "total", "created", "finished", "made"),
     "key": ("created", "expires", "revoked", "last_used", "lifetime", "interval", "burst", "tat"),
@@ -35,7 +35,7 @@ NUMBERS: dict[str, tuple[str, ...]] = {
         name: ("*",)
         for name in (
             *("crons", "waiting", "idle", "kinds", "pace", "recent", "recentof", "capacity", "relief"),
-            *("holders", "metrics"),
+            *("holders", "metrics", "acquisitions", "served"),
         )
     },
 }

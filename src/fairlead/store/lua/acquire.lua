@@ -25,6 +25,7 @@ time.advance(now) -- there may be no other caller to notice that a lease ran out
 queues.reindex()
 
 local function full()
+  metrics.rejected(wanted)
   waking.reindex_and_commit()
   return {answer = "limit_full", free_at = is_rate and not get(wanted, "paused") and rates.refilled_at(wanted, count) or nil}
 end

@@ -18,6 +18,7 @@ local function bury(id, seen)
   else
     workers.forget_lost(id)
   end
+  metrics.worker_lost()
   if called then waking.pass_on() end -- it will not respond to the call
   return {id = id, seen = tonumber(seen), running = running}
 end

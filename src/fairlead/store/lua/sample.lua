@@ -20,17 +20,17 @@ for _, place in ipairs(choice.PLACES) do
   oldest[class + 1] = math.max(oldest[class + 1] or 0, arrival and now - arrival or 0)
 end
 
--- Where a count belongs in a sample; those that are not listed are left out.
-local PARTS = {submitted = "submitted", wait = "waits", run = "ended", ended = "ended"}
+-- Where a count belongs in a sample, and as what; other counts are left out.
+local PARTS = {
+  {"submitted", "^submitted:(.*)"}, {"waits", "^wait:(.*)"}, {"ended", "^run:%d+:%d:(.*)"}, {"ended", "^ended:%d:(.*)"},
+}
 
 local function counts()
   local found, flat = {submitted = {}, waits = {}, ended = {}}, call("HGETALL", keys.metrics)
   for i = 1, #flat, 2 do
-    local name, priority, rest = string.match(flat[i], "^([a-z]+):(%d):?([^:]*)")
-    local part = name and found[PARTS[name]]
-    if part then
-      local of = name == "wait" and priority .. ":" .. rest or name == "submitted" and priority or rest
-      part[of] = (part[of] or 0) + tonumber(flat[i + 1])
+    for _, part in ipairs(PARTS) do
+      local list, of = found[part[1]], string.match(flat[i], part[2])
+      if of then list[of] = (list[of] or 0) + tonumber(flat[i + 1]) end
     end
   end
   return found

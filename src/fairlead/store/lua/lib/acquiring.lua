@@ -16,6 +16,8 @@ function acquiring.begin_lease(id, record, lease)
   put(record, "fence", fence)
   put(record, "until", instant)
   put(record, "since", act.instant)
+  metrics.acquired(limits.of(name), act.instant - (number(record, "asked") or act.instant))
+  put(record, "asked", nil)
   leases.lease_until("lease:" .. id, instant)
 end
 

@@ -28,7 +28,7 @@ local TABLES = {
   "begun", -- worker -> {all, not_high}: tasks that it was given in this act
   "dropped", -- worker -> {all, not_high}: its tasks whose leases ended in this act
   "events", "messages", "ended",
-  "counted", -- field of metrics -> by how much it grows
+  "counted", "acquisitions", -- field of these metrics -> by how much it grows
   "lost_runs", -- runs whose end no worker reports: their failure is in no worker's log, so the reply contains them
   "ended_of", -- <state>:<tenant> -> how many
 }

@@ -116,6 +116,7 @@ function limits.blocking(sub)
 end
 
 function limits.forget(view)
+  metrics.limit_ended(view)
   for field in pairs(whole(view.key).known) do put(view, field, nil) end
   remove(ordered(keys.limits), view.name)
 end

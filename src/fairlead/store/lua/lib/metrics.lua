@@ -1,20 +1,28 @@
--- What has happened since the namespace exists, counted by the acts that do it (docs/monitoring.md).
+-- What has happened since the namespace exists, counted by the acts that do it (docs/monitoring.md). Fields of the hash `metrics`:
 --
 --   submitted:<priority>               tasks that were accepted
---   wait:<priority>:<bucket>           starts, by how long the task had waited; wait_ms:<priority>: the sum
---   run:<priority>:<state>:<bucket>    tasks that ended, by how long their last run took; run_ms:<priority>:<state>: the sum
---   ended:<priority>:<state>           tasks that ended without a run, or whose run took no one knows how long
+--   wait:<bucket>:<priority>           starts, by how long the task had waited; wait_ms:<priority>: the sum
+--   run:<bucket>:<priority>:<state>    tasks that ended, by how long their last run took; run_ms:<priority>:<state>: the sum
+--   ended:<priority>:<state>           tasks that ended without a run, or whose last run took an unknown time
 --   retries:<priority>:<reason>        runs after which the task was queued again
 --   failed:<reason>                    tasks that failed for good
 --   promoted:<from>:<to>               promotions, by effective priority
+--   workers_lost                       workers that fell silent
 --
--- A priority is the base priority, 0 to 2. A bucket is the number of its bound in BOUNDS, from 1.
+-- and of the hash `acquisitions`:
+--
+--   acquired:<bucket>:<limit>          units taken by a task or a lease, by how long it had waited; acquired_ms:<limit>: the sum
+--   rejected:<limit>                   acquires that got nothing
+--
+-- A priority is the base priority, 0 to 2. A bucket is the number of its bound in BOUNDS, from 1. There may be any number of limits: the
+-- first ones to be used have counts of their own, the others are counted together as `other`.
 
 -- ms; fairlead.model.metrics has the same.
 local BOUNDS = {
   10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 30000, 60000, 120000, 300000, 600000, 1200000, 1800000, 3600000, 7200000,
   21600000, 86400000,
 }
+local MOST_LIMITS = 200
 local MOST_REASONS = 100 -- handlers and workers choose the codes of their errors
 
 local ENDED = {completed = true, failed = true, dead_letter = true, cancelled = true}
@@ -30,10 +38,29 @@ local function bucket_of(ms)
   return #BOUNDS + 1
 end
 
-local function observe(name, of, ms)
-  count(name .. ":" .. of .. ":" .. bucket_of(ms))
-  local sum = name .. "_ms:" .. of
-  act.counted[sum] = (act.counted[sum] or 0) + ms
+local function histogram(name, of)
+  local fields = {sum = name .. "_ms:" .. of}
+  for bucket = 1, #BOUNDS + 1 do fields[bucket] = name .. ":" .. bucket .. ":" .. of end
+  return fields
+end
+
+local function make_fields()
+  local fields = {submitted = {}, wait = {}, run = {}}
+  for priority = 0, 2 do
+    fields.submitted[priority], fields.wait[priority], fields.run[priority] = "submitted:" .. priority, histogram("wait", priority), {}
+    for state in pairs(ENDED) do fields.run[priority][state] = histogram("run", priority .. ":" .. state) end
+  end
+  return fields
+end
+
+-- The names of fields that many tasks count in are made once: to make them took longer than to count.
+local function fields_of(name, priority)
+  return memo.of("metrics", "", make_fields)[name][tonumber(priority)]
+end
+
+local function observe(fields, ms)
+  count(fields[bucket_of(ms)])
+  act.counted[fields.sum] = (act.counted[fields.sum] or 0) + ms
 end
 
 local function count_reason(name, code)
@@ -47,9 +74,9 @@ local function count_reason(name, code)
 end
 
 local function count_end(t, verb, from, to, now, code)
-  local of = t.known.facts.priority .. ":" .. to
+  local priority = t.known.facts.priority
   local ran = t.ran or verb == "cancel" and from == "executing" and now - t.known.started
-  if ran then observe("run", of, ran) else count("ended:" .. of) end
+  if ran then observe(fields_of("run", priority)[to], ran) else count("ended:" .. priority .. ":" .. to) end
   if to == "failed" or to == "dead_letter" then count_reason("failed", code) end
 end
 
@@ -57,9 +84,9 @@ end
 function metrics.follow(t, verb, from, to, now, detail)
   local priority = t.known.facts.priority
   if verb == "submit" then
-    count("submitted:" .. priority)
+    count(fields_of("submitted", priority))
   elseif verb == "claim" then
-    observe("wait", priority, detail.waited)
+    observe(fields_of("wait", priority), detail.waited)
   elseif ENDED[to] then
     if from ~= to then count_end(t, verb, from, to, now, detail and detail.code) end
   elseif from == "executing" and (verb == "fail" or verb == "expire") then
@@ -69,6 +96,74 @@ function metrics.follow(t, verb, from, to, now, detail)
   end
 end
 
+-- The limit that has ended and may give its counts up for another one; nil when there is none.
+local function ended_limit(set)
+  for _, name in ipairs(call("ZRANGEBYSCORE", keys.counted, 1, "+inf", "LIMIT", 0, 16)) do
+    if not set.removed[name] and not set.added[name] then return name end
+  end
+end
+
+local function drop_counts(name)
+  local gone = {"HDEL", keys.acquisitions, "acquired_ms:" .. name, "rejected:" .. name}
+  for bucket = 1, #BOUNDS + 1 do gone[#gone + 1] = "acquired:" .. bucket .. ":" .. name end
+  write(gone)
+end
+
+-- Has this limit, which is used for the first time since it was defined, counts of its own?
+local function gets_counts(name)
+  local set = ordered(keys.counted)
+  if not set.added[name] and not call("ZSCORE", set.key, name) then
+    local count = call("ZCARD", set.key)
+    for _ in pairs(set.added) do count = count + 1 end
+    if count >= MOST_LIMITS then
+      local ended = ended_limit(set)
+      if not ended then return false end
+      remove(set, ended)
+      drop_counts(ended)
+    end
+  end
+  add(set, name, 0)
+  return true
+end
+
+local function label_of(limit)
+  local counted = get(limit, "counted")
+  if not counted then
+    counted = gets_counts(limit.name) and "1" or "0"
+    put(limit, "counted", counted)
+  end
+  return counted == "1" and limit.name or "other"
+end
+
+local function count_of_limit(field, by)
+  act.acquisitions[field] = (act.acquisitions[field] or 0) + by
+end
+
+-- Units of `limit` were taken after a wait of this many ms.
+function metrics.acquired(limit, waited)
+  local label = label_of(limit)
+  count_of_limit("acquired:" .. bucket_of(waited) .. ":" .. label, 1)
+  count_of_limit("acquired_ms:" .. label, waited)
+end
+
+function metrics.rejected(limit)
+  count_of_limit("rejected:" .. label_of(limit), 1)
+end
+
+-- Keeps the counts of a limit that ends: it may be defined again.
+function metrics.limit_ended(limit)
+  if get(limit, "counted") == "1" then add(ordered(keys.counted), limit.name, act.instant) end
+end
+
+function metrics.worker_lost()
+  count("workers_lost")
+end
+
+local function write_counts(key, counts)
+  for field, by in pairs(counts) do write({"HINCRBY", key, field, text_of(by)}) end
+end
+
 function metrics.write()
-  for field, by in pairs(act.counted) do write({"HINCRBY", keys.metrics, field, by}) end
+  write_counts(keys.metrics, act.counted)
+  write_counts(keys.acquisitions, act.acquisitions)
 end

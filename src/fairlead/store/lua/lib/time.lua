@@ -117,6 +117,7 @@ local function end_waits(now)
     local bare = string.match(id, "^lease:(.*)$")
     local waiter, t = bare and waiters.record(bare), not bare and records.find(id)
     if waiter then
+      metrics.rejected(limits.of(get(waiter, "limit")))
       waiters.withdraw(waiter)
     elseif t then
       queues.dequeue(t)

@@ -27,7 +27,7 @@ end
 function waiters.enter(record, place, account, weight, lease)
   local limit = limits.of(get(record, "limit"))
   local tag = fair_share.reserve(place, account, fair_share.stride(weight, fair_share.factor(account)), 1)
-  local fields = {state = "waiting", place = place, tag = tag, seq = next_number("seq"), lease = lease}
+  local fields = {state = "waiting", place = place, tag = tag, seq = next_number("seq"), lease = lease, asked = act.instant}
   for field, value in pairs(fields) do put(record, field, value) end
   insert(ordered(keys.waiters(limit.name)), waiters.member(record), subs.class(place) * OF_CLASS + tag)
   count(limit, place, 1)
