@@ -28,6 +28,7 @@ PAGES = [
     Page("docs/workers.md"),
     Page("docs/any-language.md"),
     Page("docs/migrating.md"),
+    Page("docs/monitoring.md"),
     Page("docs/security.md"),
     Page("docs/recovery.md"),
     Page("docs/settings.md"),

@@ -11,9 +11,12 @@ import pytest
 import redis
 
 from fairlead.model.key import SCOPES
+from fairlead.settings import Settings
+from fairlead.settings.processes import LogSettings
 from fairlead.store.store import Store
 from tests.api.listening import receive_one, socket
 from tests.api.serving import Gateway, serving
+from tests.logs import event_of, records
 from tests.pipeline.servers import raw_service, says
 from tests.servers import free_port, running
 from tests.waiting import wait_until
@@ -27,11 +30,14 @@ HEADER = "canary-of-the-header"
 ANSWER = "canary-of-the-answer"
 NAMESPACE = "canaries"
 TARGET = "tests.apps.failing:fl"
+LOGGING = Settings(log=LogSettings(transitions=True))
 
 SETTINGS = """
 [log]
 level = "debug"
 format = "{format}"
+transitions = true
+access = true
 [retry]
 base_seconds = 0.001
 max_seconds = 0.002
@@ -113,7 +119,7 @@ async def use_everything(gateway: Gateway, key: str) -> None:
 
 
 async def test_no_secret_is_in_any_log(place: Place) -> None:
-    async with Store.connect(place.engine, NAMESPACE) as store:
+    async with Store.connect(place.engine, NAMESPACE, LOGGING) as store:
         await store.open()
         key = (await store.api_keys.create("canary", SCOPES)).key_text
     where = ("--config", str(place.config))
@@ -132,6 +138,7 @@ async def test_no_secret_is_in_any_log(place: Place) -> None:
     for name, log in logs.items():
         text = log.read_text()
         assert [secret for secret in secrets if secret in text] == [], f"{name}: {text}"
-    assert "task_failed" in logs["server"].read_text()  # of the service
+    for event in ("task_failed", "transition", "request"):  # the first is of the service
+        assert event in map(event_of, records(logs["server"].read_text()))
     both = logs["beside"].read_text() + logs["afar"].read_text()
     assert "a drop of blue" in both and both.count("task_failed") >= 8

@@ -20,7 +20,10 @@ from fairlead.api.request import (
 )
 from fairlead.api.table import Route
 from fairlead.clock import monotonic
+from fairlead.log.events import EventLog
 from fairlead.shapes.base import NoQuery
+
+access = EventLog("fairlead.access")
 
 encode = msgspec.json.Encoder().encode
 
@@ -63,7 +66,10 @@ class Endpoint:
         try:
             await self._serve(request, scope, noted)
         finally:
-            gateway.tally.count_request(self._route.path, status, monotonic() - began)
+            seconds = monotonic() - began
+            gateway.tally.count_request(self._route.path, status, seconds)
+            if gateway.logs_requests:
+                _log_request(request, scope, status, seconds)
 
     async def _serve(self, request: Request, scope: Scope, send: Send) -> None:
         gateway = request.gateway
@@ -119,6 +125,20 @@ class Endpoint:
             if request.on_lost:
                 request.on_lost()
             raise
+
+
+def _log_request(request: Request, scope: Scope, status: int, seconds: float) -> None:
+    """Without the query, which may hold anything."""
+    access.info(
+        "request",
+        method=scope["method"],
+        path=scope["path"],
+        status=status,
+        ms=round(seconds * 1000, 1),
+        client=request.address,
+        key=request.caller.key_id,
+        trace=request.trace_id,
+    )
 
 
 async def send_problem(send: Send, problem: Problem) -> None:

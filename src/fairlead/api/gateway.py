@@ -79,6 +79,10 @@ class Gateway:
         self.tally, self.other_limits = Tally(self.store), OtherLimits(self.store)
 
     @property
+    def logs_requests(self) -> bool:
+        return self.store.settings.log.access
+
+    @property
     def namespace(self) -> str:
         return self.store.connection.keys.namespace
 

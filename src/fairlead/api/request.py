@@ -32,6 +32,7 @@ AT_ONCE = 256 * 1024
 PIECE = 256 * 1024  # of a body that is read piece by piece
 MOST_ITEM = MOST_BODY + 128 * 1024  # parameters, or a result, and the fields beside them
 WHERE = re.compile(r"(?P<what>.*) - at (?:`key` in )?`\$?(?P<path>.*)`$", re.S)
+TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}\Z")  # of W3C
 FIELD = re.compile(r"(?:unknown|required) field `([^`]*)`")
 
 B = TypeVar("B")
@@ -54,6 +55,12 @@ class Request:
     @property
     def store(self) -> Store:
         return self.gateway.store
+
+    @property
+    def trace_id(self) -> str | None:
+        """Of the trace that the caller continues."""
+        trace = TRACEPARENT.match(self.headers.get("traceparent", ""))
+        return trace[1] if trace else None
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """A body of any length. Each piece has as much time to arrive as the whole of another body."""

@@ -112,3 +112,8 @@ class LogSettings(Section, frozen=True):
     level: Literal["debug", "info", "warning", "error"] = "info"
     #: `text` for people, `json` for programs.
     format: Literal["text", "json"] = "text"
+    #: Whether [every change](monitoring.md#logs) of a task is logged, by the process whose call made it. All
+    #: processes of a namespace follow the setting of its servers.
+    transitions: bool = False
+    #: Whether servers log each request.
+    access: bool = False

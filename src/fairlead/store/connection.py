@@ -12,7 +12,7 @@ from redis.exceptions import NoScriptError, OutOfMemoryError, RedisError
 from fairlead.clock import monotonic
 from fairlead.errors import FairleadError, NotReplicated, SchemaTooNew, StoreFault, StoreFull, StoreLost
 from fairlead.log.events import EventLog
-from fairlead.model.states import TERMINAL
+from fairlead.store.act_log import log_changes
 from fairlead.store.address import ANSWER_WITHIN, options_of
 from fairlead.store.blocking_pool import BlockingPool
 from fairlead.store.keys import Keys
@@ -39,7 +39,6 @@ LOOKS = frozenset(
     }
 )
 
-RUN_FACTS = ("task", "type", "attempt", "fence", "job", "step", "trace", "worker", "code", "status")
 
 Argument = str | int | float | bytes
 Answer = dict[str, Any]  # what an act replies: `answer` is its word, the header of the act names the rest
@@ -208,8 +207,7 @@ class Connection:
         answer = unpack_answer(packed)
         if self._replication and not confirmed and answer["answer"] != "lost":
             answer["beat"] = 0
-        if "lost_runs" in answer:
-            log_lost_runs(answer.pop("lost_runs"))
+        log_changes(answer)
         if answer["answer"] == "too_new":
             raise schema_too_new(self.keys.namespace, answer["schema"])
         self.membership.hear(answer)
@@ -333,16 +331,6 @@ def schema_too_new(namespace: str, found: int) -> SchemaTooNew:
     return SchemaTooNew(
         f"Namespace {namespace!r} has schema {found}, this Fairlead knows {SCHEMA}: upgrade it."
     )
-
-
-def log_lost_runs(rows: list[dict[str, Any]]) -> None:
-    """Runs that an act ended because nobody will report on them: their worker was lost, or is overdue.
-
-    The caller of the act logs them, because the worker cannot.
-    """
-    for row in rows:
-        write = log.error if row["status"] in TERMINAL else log.warning
-        write("task_failed", traceback="", **{name: row.get(name) for name in RUN_FACTS})
 
 
 def text(value: Any) -> str:

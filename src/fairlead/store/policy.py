@@ -53,6 +53,7 @@ COUNTS = {
     "max_finished": "retention.max_finished",
     "max_finished_bytes": "retention.max_finished_bytes",
     "max_dead": "retention.max_dead",
+    "log_transitions": "log.transitions",
 }
 #: Kept as text, which acts read.
 TEXTS = {"tiers": "tiers"}

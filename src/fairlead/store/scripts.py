@@ -9,7 +9,7 @@
 An act replies with one map: `answer` is a word, and what follows a word are the other keys that come with it;
 one with a question mark may be absent. A row of a list is a map too. The reply is packed (msgpack) when the
 act has ended: one string costs the server less than many elements. Any of them may have `lost_runs`: the runs
-that it ended because nobody will report on them.
+that it ended because nobody will report on them; and `transitions`, if they are to be logged.
 
 `FLAGS` goes to the server: an act that ends work runs even when memory is full.
 
@@ -151,6 +151,7 @@ def _perform(call: str) -> str:
         "  local refused = guarded and epochs.refusal(arguments[1], arguments[2])\n"
         "  local answer = refused or chosen(unpack(arguments, 3))\n"
         "  if act.is_committed and act.lost_runs[1] then answer.lost_runs = act.lost_runs end\n"
+        "  if act.is_committed and act.transitions[1] then answer.transitions = act.transitions end\n"
         "  return cmsgpack.pack(epochs.mark(answer, arguments[1]))\nend\n"
     )
 

@@ -6,7 +6,7 @@ from fairlead import errors
 from fairlead.api.limit_pages import AT_ONCE, page_of
 from fairlead.api.priorities import priority_of
 from fairlead.api.request import Request
-from fairlead.api.routes.tasks import REFUSED, key_of, terms_of, trace_of
+from fairlead.api.routes.tasks import REFUSED, key_of, terms_of
 from fairlead.api.table import Routes
 from fairlead.model.job import NewJob
 from fairlead.model.tenants import id_of
@@ -48,7 +48,7 @@ async def submit(request: Request, body: JobBody) -> SubmittedJobAnswer:
         weight=found.weight if found else None,
         max_wait_seconds=body.max_wait_seconds,
         idempotency_key=key_of(request, body.idempotency_key),
-        trace_id=body.trace_id or trace_of(request),
+        trace_id=body.trace_id or request.trace_id,
         **chosen,
     )
     submitted = await submit_job(request.store.jobs, new)

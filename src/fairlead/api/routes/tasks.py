@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -42,7 +41,6 @@ from fairlead.shapes.task import (
 from fairlead.shapes.task_history import HistoryAnswer
 from fairlead.times import read_time
 
-TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}\Z")  # of W3C
 SUBMIT_BODY = msgspec.json.Decoder(SubmitBody)
 ITS_USER = msgspec.json.Decoder(ItsUser)
 REFUSED = (
@@ -198,7 +196,7 @@ def new_task(
         given["run_at"] = read_time("run_at", body.run_at)
     if key is not None:
         given["idempotency_key"] = key
-    if body.trace_id is None and (trace := trace_of(request)):
+    if body.trace_id is None and (trace := request.trace_id):
         given["trace_id"] = trace
     return NewTask(**given)
 
@@ -209,11 +207,6 @@ def key_of(request: Request, given: str | None) -> str | None:
     if key is not None and given not in (None, key):
         raise errors.InvalidInput("idempotency_key", "differs from the Idempotency-Key header")
     return given if key is None else key
-
-
-def trace_of(request: Request) -> str | None:
-    trace = TRACEPARENT.match(request.headers.get("traceparent", ""))
-    return trace[1] if trace else None
 
 
 @routes.get("/tasks")

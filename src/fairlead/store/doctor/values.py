@@ -24,7 +24,7 @@ NUMBERS: dict[str, tuple[str, ...]] = {
     ),
     "limit": (
         *("limit", "used", "waiting", "delayed", "waiters", "sub_queues", "tat", "burst", "interval"),
-        *("hold_units", "redefined", "kept0", "kept1", "kept2"),
+        *("hold_units", "redefined", "kept0", "kept1", "kept2", "counted"),
     ),
     "lease": ("units", "until", "since", "asked", "fence", "seq", "tag", "wait_until"),
     "worker": ("capacity", "reserve", "seen", "registered", "called", "lost_runs"),

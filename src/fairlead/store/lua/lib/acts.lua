@@ -30,6 +30,7 @@ local TABLES = {
   "events", "messages", "ended",
   "counted", "acquisitions", -- field of these metrics -> by how much it grows
   "lost_runs", -- runs whose end no worker reports: their failure is in no worker's log, so the reply contains them
+  "transitions", -- of tasks, which the caller logs if the policy says so
   "ended_of", -- <state>:<tenant> -> how many
 }
 local VALUES = {

@@ -21,11 +21,21 @@ local function job_event(t, verb)
   return {t.known.facts.job_id, seq, step, get(job, "status"), number(job, "effective")}
 end
 
+-- For the log of the caller: nothing that a client or a handler chose freely, but for names and codes.
+local function note_transition(t, verb, from, to, detail)
+  local facts = t.known.facts
+  act.transitions[#act.transitions + 1] = {
+    act = verb, task = t.id, type = facts.type, before = from, after = to, fence = tonumber(t.known.fence), worker = t.known.worker or nil, job = facts.job_id, step = facts.step, trace = facts.trace_id,
+    code = detail and detail.code,
+  }
+end
+
 -- `detail` is a table of small facts for history, or nil.
 function events.add(t, verb, from, to, now, detail)
   local seq = from and next_event_seq(t) or 1
   if from ~= to then jobs.step_moved(t, from, to, now) end
   metrics.follow(t, verb, from, to, now, detail)
+  if setting("log_transitions") == 1 then note_transition(t, verb, from, to, detail) end
   act.events[#act.events + 1] = {t.id, verb, from or "", to, now, tonumber(t.known.fence) or 0, detail or "", seq, job_event(t, verb)}
 end
 
