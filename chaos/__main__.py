@@ -17,6 +17,7 @@ from chaos import (
     partitions,
     pipeline,
     poison,
+    recorder,
     restarts,
     restores,
     shards,
@@ -45,6 +46,7 @@ CAMPAIGNS: dict[str, Callable[[Options], None]] = {
     "pipeline": pipeline.run,
     "simulate": simulate.run,
     "slots": slots.run,
+    "recorder": recorder.run,
     "soak": soak.run,
 }
 

@@ -16,6 +16,7 @@ log = EventLog("fairlead.history")
 
 
 class RecorderOrder(Order):
+    who: str  # the caretaker it works for
     history: str  # the URL of the database
     keep_days: int
     max_bytes: int
@@ -34,7 +35,9 @@ async def record(order: RecorderOrder, pipe: MessagePipe) -> None:
                 pipe.send([order.namespace, problem])
 
             pace = PROMPT_SECONDS if order.ledger else IDLE_SECONDS
-            await Recording(store, history, idle_seconds=pace, tell=tell, keep=keep).run()
+            # one that was killed is replaced at once, because it has the same name
+            made = Recording(store, history, idle_seconds=pace, tell=tell, keep=keep, name=order.who)
+            await made.run()
         finally:
             await history.close()
     except FairleadError as problem:

@@ -70,6 +70,7 @@ class SideWorks:
             RecorderOrder(
                 post.store.url,
                 post.namespace,
+                post.caretaker.name,
                 post.history.url or "",
                 post.history.keep_days,
                 post.history.max_bytes,

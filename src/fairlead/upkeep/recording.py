@@ -41,9 +41,13 @@ class Recording:
         elected_seconds: float = ELECTED_SECONDS,
         tell: Callable[[str], None] = lambda problem: None,
         keep: Keep = KEEP,
+        name: str = "",
     ) -> None:
-        """`tell` is given what is wrong, when that changes; "": nothing."""
-        self.name = f"{os.getpid()}-{uuid_utils.uuid7()}"
+        """`tell` is given what is wrong, when that changes; "": nothing.
+
+        `name`: of the one that it replaces, if that may be killed, so that this one is elected at once.
+        """
+        self.name = name or f"{os.getpid()}-{uuid_utils.uuid7()}"
         self.is_elected = False
         self._store, self._history = store, history
         self._recorder = Recorder(store, history)
