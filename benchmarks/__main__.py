@@ -16,6 +16,7 @@ from benchmarks import (
     depth,
     estimates,
     gateway_replay,
+    history,
     http,
     live,
     memory,
@@ -45,6 +46,7 @@ SCENARIOS = {
     "live": live.run,
     "estimates": estimates.run,
     "simulator": simulator.run,
+    "history": history.run,
 }
 #: Only when they are named.
 MORE = {"gateway_replay": gateway_replay.run, "virtual_replay": virtual_replay.run}
@@ -59,6 +61,7 @@ Name = Literal[
     "live",
     "estimates",
     "simulator",
+    "history",
     "gateway_replay",
     "virtual_replay",
 ]

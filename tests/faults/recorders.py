@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import random
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,9 +51,17 @@ def record() -> None:
 class Recorders:
     """One at a time, as a process, which may be killed."""
 
-    def __init__(self, url: str, store: Store, database: str, folder: Path) -> None:
+    def __init__(
+        self,
+        url: str,
+        store: Store,
+        database: str,
+        folder: Path,
+        prepare: Callable[[], None] | None = None,
+    ) -> None:
+        """`prepare` is called in the new process first."""
         self._arguments = (url, store.connection.keys.namespace, database)
-        self._store, self._folder = store, folder
+        self._store, self._folder, self._prepare = store, folder, prepare
         self._process: WarmProcess | None = None
         self.killed = 0
 
@@ -69,7 +77,9 @@ class Recorders:
     def launch(self) -> None:
         with (self._folder / "recorder.log").open("ab") as log:
             env = {**ENVIRONMENT, "PYTHONUNBUFFERED": "1"}
-            self._process = WarmProcess(self._arguments, env, self._folder, log, log, program=record)
+            self._process = WarmProcess(
+                self._arguments, env, self._folder, log, log, prepare=self._prepare, program=record
+            )
 
     async def kill(self) -> None:
         if self._process:

@@ -85,6 +85,11 @@ async def first_since(
         f"ORDER BY {key} LIMIT 1"
     )
     number = await history.number()
+    ends = f"SELECT MIN({key}), MAX({key}) FROM {table} WHERE namespace = ? AND {key} > ? AND {key} < ?"
+    ((first, last),) = await history.database.read(ends, number, low, high)
+    if first is None:
+        return low
+    low, high = first - 1, last
     while low < high:
         middle = (low + high) // 2
         found = await history.database.read(sql, number, middle, bounds[1])
