@@ -89,7 +89,7 @@ async def first_since(
     ((first, last),) = await history.database.read(ends, number, low, high)
     if first is None:
         return low
-    low, high = first - 1, last
+    low, high = int(first) - 1, int(last)
     while low < high:
         middle = (low + high) // 2
         found = await history.database.read(sql, number, middle, bounds[1])
