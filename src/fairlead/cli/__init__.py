@@ -59,6 +59,7 @@ COMMANDS = {
         "open:open_again",
         "After a loss of data: accept what is left in the store (--new, --restored).",
     ),
+    "backup": ("backup:backup", "Copy the embedded engine and the history to a folder, while they work."),
     "restore": ("restore:restore", "After a loss of data: rebuild what the store has lost from the history."),
     "config": ("config:app", "Write a sample configuration, check it, and show what is in effect."),
     "--install-completion": (

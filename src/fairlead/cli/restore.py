@@ -1,15 +1,18 @@
 """`fairlead restore`: after a loss of data, the live state comes back from the history."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 from msgspec import to_builtins
 
 from fairlead.cli.audit import note
+from fairlead.cli.backup import restore_backup
 from fairlead.cli.history_options import opened_history
 from fairlead.cli.open import until_open
 from fairlead.cli.options import DEFAULTS, OutputOption, StoreOptions
 from fairlead.cli.output import print_json, say
+from fairlead.errors import InvalidInput
 from fairlead.history.restoring import LOST, Restore, Restored
 from fairlead.store.opening import connected_store
 
@@ -19,14 +22,23 @@ async def restore(
     dry_run: Annotated[
         bool, Parameter(help="Only show what was lost, and what would be restored.", negative=())
     ] = False,
+    from_: Annotated[
+        Path | None, Parameter(name="--from", help="A folder that `fairlead backup` has made, instead.")
+    ] = None,
     options: StoreOptions = DEFAULTS,
     output: OutputOption = "table",
 ) -> None:
     """Rebuild what the store has lost from the history: tasks, jobs, limits and keys.
 
-    Nothing is accepted or started until it is complete. If it is interrupted, run it again.
+    Nothing is accepted or started until it is complete. If it is interrupted, run it again. With --from the
+    data of a backup is put into an empty data folder.
     """
     settings, _ = options.read_settings()
+    if from_:
+        if dry_run:
+            raise InvalidInput("--dry-run", "does not go with --from, which changes no folder that has data")
+        await restore_backup(settings, from_)
+        return
     async with opened_history(settings) as history, connected_store(settings) as store:
         work = Restore(store, history)
         if dry_run:

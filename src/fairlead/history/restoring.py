@@ -97,6 +97,10 @@ class Restore:
         standing, found = await look(self._store, Known(lives[0].epoch, lives[0].beat, 0, 0, 0))
         return standing, found, lives[0]
 
+    async def is_known(self) -> bool:
+        """Whether the history has anything of this namespace."""
+        return bool(await generations_of(self._history, most=1))
+
     async def is_needed(self) -> bool:
         standing, _, _ = await self.look()
         return standing in LOST

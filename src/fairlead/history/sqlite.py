@@ -1,6 +1,7 @@
 """The history in a SQLite file: one thread writes, another one reads."""
 
 import asyncio
+import contextlib
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -136,6 +137,15 @@ class Sqlite:
                 return
             async with self._writing:
                 await self._writer.call(_give_back)
+
+    async def copy_to(self, target: Path) -> None:
+        """As it is at one instant, while others write."""
+
+        def copy(opened: sqlite3.Connection) -> None:
+            with contextlib.closing(sqlite3.connect(target)) as copied:
+                opened.backup(copied)
+
+        await self._reader.call(copy)
 
     async def close(self) -> None:
         await self._reader.close()
