@@ -41,6 +41,9 @@ class Node:
             self.process.kill()
             self.process.wait()
 
+    def role(self) -> str:
+        return str(self.ask("ROLE")[0])
+
     def ask(self, *command: Any) -> Any:
         with redis.Redis(port=self.port, socket_timeout=2, decode_responses=True) as client:
             return client.execute_command(*command)
@@ -152,7 +155,7 @@ def _sentinel(program: str, made: Deployment) -> Node:
         f"logfile {made.folder}/sentinel-{port}.log",
         f"sentinel monitor {SERVICE} 127.0.0.1 {primary} 2",
         f"sentinel down-after-milliseconds {SERVICE} {DOWN_MS}",
-        f"sentinel failover-timeout {SERVICE} 3000",
+        f"sentinel failover-timeout {SERVICE} 6000",
         f"sentinel parallel-syncs {SERVICE} 2",
     ]
     file.write_text("\n".join(lines) + "\n")

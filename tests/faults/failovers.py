@@ -183,22 +183,24 @@ class Breaker:
     seen: Seen
     count: Counter[str] = field(default_factory=Counter)
     back_ms: list[int] = field(default_factory=list)  # from the promotion to the next acknowledged submit
+    late_ms: list[int] = field(default_factory=list)  # of it, since a replica followed it
 
     async def fail_over(self, how: How) -> None:
         await self.deployed.settled()
         primary = self.deployed.primary()
+        others = [server for server in self.deployed.servers if server is not primary]
         if how == "kill":
             primary.kill()
         elif how == "stop":
             primary.signal(signal.SIGSTOP)
         else:
             self.deployed.sentinels[0].ask("SENTINEL", "FAILOVER", SERVICE)
-        promoted_at = await self._promotion(primary)
-        await wait_until(
-            lambda: self.seen.acknowledged_at[-1] > promoted_at, 60, "submits are accepted again"
-        )
+        promoted_at = await instant(lambda: any(server.role() == "master" for server in others))
+        usable_at = await instant(lambda: any(self._is_usable(server) for server in others))
+        await wait_until(lambda: self.seen.acknowledged_at[-1] > usable_at, 60, "submits are accepted again")
         first = next(at for at in self.seen.acknowledged_at if at > promoted_at)
         self.back_ms.append(round((first - promoted_at) * 1000))
+        self.late_ms.append(max(0, round((first - usable_at) * 1000)))
         self.count[how] += 1
         after = await self.deployed.another_is_primary(primary)
         if how == "kill":
@@ -206,16 +208,22 @@ class Breaker:
         elif how == "stop":
             primary.signal(signal.SIGCONT)
 
-    async def _promotion(self, primary: Node) -> float:
-        others = [server for server in self.deployed.servers if server is not primary]
+    def _is_usable(self, server: Node) -> bool:
+        """A Sentinel names it, and a replica follows it."""
+        info = server.ask("INFO", "replication")
+        return info["connected_slaves"] > 0 and self.deployed.primary() is server
 
-        def has_happened() -> bool:
-            with contextlib.suppress(redis.RedisError, OSError):
-                return any(server.ask("ROLE")[0] == "master" for server in others)
-            return False
 
-        await wait_until(has_happened, 60, "a replica is promoted")
-        return time.monotonic()
+async def instant(condition: Callable[[], bool]) -> float:
+    """When it was first seen to hold; of servers that may not answer."""
+
+    def holds() -> bool:
+        with contextlib.suppress(redis.RedisError, OSError):
+            return condition()
+        return False
+
+    await wait_until(holds, 60)
+    return time.monotonic()
 
 
 @contextlib.asynccontextmanager
@@ -280,6 +288,7 @@ async def play(
         "fences_given_twice": len(repeated_fences(runs)),
         "over_a_limit": len(over_limit(runs, LIMITS)),
         "ms_until_service_was_back": spread(breaker.back_ms),
+        "ms_after_the_new_primary_had_a_replica": spread(breaker.late_ms),
         "seconds": round(time.monotonic() - began),
     }
 

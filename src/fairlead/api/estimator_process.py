@@ -5,7 +5,6 @@ from fairlead.api.side_process import Order
 from fairlead.errors import FairleadError, StoreUnavailable
 from fairlead.log.events import EventLog
 from fairlead.log.tracebacks import traceback_of
-from fairlead.store.store import Store
 from fairlead.upkeep.estimator import Estimator
 from fairlead.worker.pipe import MessagePipe
 
@@ -18,7 +17,7 @@ class EstimatorOrder(Order):
 
 async def estimate(order: EstimatorOrder, pipe: MessagePipe) -> None:
     """Until another caretaker is elected, or something is wrong with the namespace."""
-    store = Store.connect(order.url, order.namespace)
+    store = order.connect()
     try:
         await store.epochs.join()
         await Estimator(store, order.who).run()

@@ -8,7 +8,6 @@ from fairlead.history.opening import History
 from fairlead.history.pruning import Keep
 from fairlead.log.events import EventLog
 from fairlead.log.tracebacks import traceback_of
-from fairlead.store.store import Store
 from fairlead.upkeep.recording import IDLE_SECONDS, PROMPT_SECONDS, Recording
 from fairlead.worker.pipe import MessagePipe
 
@@ -25,7 +24,7 @@ class RecorderOrder(Order):
 
 async def record(order: RecorderOrder, pipe: MessagePipe) -> None:
     """Until cancelled, or something unexpected is wrong."""
-    store = Store.connect(order.url, order.namespace)
+    store = order.connect()
     try:
         history = History(open_database(order.history, durable=order.ledger), order.namespace)
         try:

@@ -12,6 +12,8 @@ import msgspec
 
 from fairlead.clock import monotonic
 from fairlead.log.events import EventLog
+from fairlead.settings import EngineSettings, Settings
+from fairlead.store.store import Store
 from fairlead.worker.child_process import start_child
 from fairlead.worker.pipe import MessagePipe
 
@@ -26,6 +28,12 @@ class Order(msgspec.Struct):
 
     url: str
     namespace: str
+    replicas: int
+
+    def connect(self) -> Store:
+        """With nothing of the settings but where the data is, and what a change of it needs."""
+        engine = EngineSettings(url=self.url, replicas=self.replicas)
+        return Store.connect(self.url, self.namespace, Settings(engine=engine))
 
 
 class SideProcess:

@@ -27,6 +27,11 @@ class Post(NamedTuple):
     def namespace(self) -> str:
         return self.store.connection.keys.namespace
 
+    @property
+    def where(self) -> tuple[str, str, int]:
+        """As an order names it."""
+        return self.store.url, self.namespace, self.store.connection.replicas
+
 
 class SideWorks:
     def __init__(self) -> None:
@@ -60,7 +65,7 @@ class SideWorks:
 
     def _estimator_orders(self) -> list[EstimatorOrder]:
         return [
-            EstimatorOrder(post.store.url, post.namespace, post.caretaker.name)
+            EstimatorOrder(*post.where, post.caretaker.name)
             for post in self._estimated
             if post.caretaker.is_elected
         ]
@@ -68,8 +73,7 @@ class SideWorks:
     def _recorder_orders(self) -> list[RecorderOrder]:
         return [
             RecorderOrder(
-                post.store.url,
-                post.namespace,
+                *post.where,
                 post.caretaker.name,
                 post.history.url or "",
                 post.history.keep_days,

@@ -127,15 +127,16 @@ class Connection:
         reply = self._in_turn(self._turns, self._evaluate(act, arguments, patience))
         return self._learn(await self._within(patience, reply), confirmed=False)
 
-    async def read(self, *commands: Command, paged: bool = False) -> list[Any]:
+    async def read(self, *commands: Command, paged: bool = False, confirmed: bool = False) -> list[Any]:
         """The answers to commands that change nothing, in one round trip; raises what the server refused.
 
-        `paged`: a part of something long, of which few are under way at a time.
+        `paged`: a part of something long, of which few are under way at a time. `confirmed`: replicas have
+        what was read.
         """
         if not commands:
             return []
         patience, turns = self._patience(), self._page_turns if paged else self._turns
-        reply = self._in_turn(turns, self.shared.call(*commands, patience=patience))
+        reply = self._in_turn(turns, self.shared.call(*commands, patience=patience, confirmed=confirmed))
         return await self._accepted(await self._within(patience, reply))
 
     async def call(self, *command: Argument, confirmed: bool = False) -> Any:

@@ -25,9 +25,9 @@ def new_token() -> str:
 class Epochs(Part):
     """The data of one namespace, as one connection knows it."""
 
-    async def check(self) -> Found:
-        """Raises StoreLost when the data is not what is known."""
-        found, problem = await self._judge()
+    async def check(self, *, confirmed: bool = False) -> Found:
+        """Raises StoreLost when the data is not what is known. `confirmed`: replicas have what was found."""
+        found, problem = await self._judge(confirmed=confirmed)
         if problem:
             raise problem
         return found

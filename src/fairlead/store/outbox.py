@@ -102,11 +102,13 @@ class Outbox(Part):
         await self._check()
         key = self._connection.keys.key("events")
         command = ("XRANGE", key, f"{position + 1}-0", "+", "COUNT", MOST_ENTRIES)
-        (rows,) = await self._connection.read(command, paged=True)
+        # what a fail-over may still take back is not history
+        (rows,) = await self._connection.read(command, paged=True, confirmed=True)
         entries = [Entry(int(name.partition(b"-")[0]), rows_of(fields[1])) for name, fields in rows]
         batch = Batch(Found())
         await self._read_records(batch, _first(entries))
-        batch.found = await self._check()  # what was read is of this life of the namespace, and no older
+        # what was read is of this life of the namespace, and no older
+        batch.found = await self._check(confirmed=True)
         return batch
 
     async def _read_records(self, batch: Batch, entries: Sequence[Entry]) -> None:
@@ -134,8 +136,8 @@ class Outbox(Part):
         commands = [("HGETALL", self._connection.keys.key(kind, of)) for of in ids]
         return dict(zip(ids, await read_in_pieces(self._connection, commands), strict=True))
 
-    async def _check(self) -> Found:
-        return await Epochs(self._session).check()
+    async def _check(self, *, confirmed: bool = False) -> Found:
+        return await Epochs(self._session).check(confirmed=confirmed)
 
 
 def _first(entries: Sequence[Entry]) -> Sequence[Entry]:

@@ -17,7 +17,7 @@ from fairlead.errors import NotReplicated
 from fairlead.store.multiplexer import Channel
 from fairlead.timeouts import LenientTimeout
 
-WAIT_MS = 1000  # a replica that has not answered by then is away
+WAIT_MS = 600  # a replica that has not answered by then is away; who comes during one waits for two
 ANSWER_SECONDS = WAIT_MS / 1000 + 0.5
 KEPT_SECONDS = 30 * 86_400  # that the key outlives its last use
 
