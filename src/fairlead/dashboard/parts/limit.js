@@ -1,10 +1,11 @@
 // One limit: who holds it, who is next, and what may be changed.
 import { del, isOperator, may, path, put, session } from "../lib/api.js";
 import { ms, plural, shortId, since, span, time } from "../lib/format.js";
-import { clock, useResource } from "../lib/live.js";
+import { clock, connection, useResource } from "../lib/live.js";
 import { useKeys } from "../lib/keys.js";
 import { go } from "../lib/router.js";
 import { html, useSignal } from "../lib/ui.js";
+import { Chart } from "./chart.js";
 import { Confirm } from "./confirm.js";
 import { limitAddress, sizeBody, SizeFields } from "./limitform.js";
 import { Ask, Detail, Section } from "./master.js";
@@ -12,6 +13,8 @@ import { Priority, Range } from "./marks.js";
 import { Shown } from "./notice.js";
 import { Table } from "./table.js";
 import { TryLimit } from "./trylimit.js";
+
+const AHEAD = 600; // s that are drawn
 
 /** As the store distinguishes it from those of other tenants. */
 export const fullName = (limit) => (limit.tenant && session.peek()?.tenant === null ? `${limit.tenant}/${limit.name}` : limit.name);
@@ -38,6 +41,9 @@ function Limit({ limit, name }) {
       ${asked.value === "pause" && html`<${Pause} limit=${limit} name=${name} onClose=${close} />`}
       ${asked.value === "change" && html`<${Change} limit=${limit} name=${name} onClose=${close} />`}
       ${asked.value === "delete" && html`<${Delete} limit=${limit} name=${name} onClose=${close} />`}
+      ${ahead && forecast.data.at && html`
+        <div class="solo"><${Chart} limits=${[ahead]} seconds=${AHEAD} now=${clock.value} stale=${connection.value.state === "stale"}
+          label="${limit.name}, now and next" /></div>`}
       <${Section} title="Holds it" sub=${limit.has_more_slots ? "100 of them" : null}><${Holders} limit=${limit} name=${name} ahead=${ahead} mayFree=${changes} /><//>
       <${Section} title="Waits for it" sub=${limit.waiting > 0 ? `${limit.waiting} in the order they will go` : null}><${Waiters} limit=${limit} ahead=${ahead} /><//>
     <//>`;
@@ -92,7 +98,7 @@ function Waiters({ limit, ahead }) {
     { title: "Who", cell: (run) => (run.foreign ? html`<span class="mut">another tenant</span>` : html`
       <a class="link p ${run.priority?.[0] ?? "n"}" href=${`/tasks/${run.task_id}`}>${run.user_id ? `${run.user_id} · ` : ""}${run.task_type}</a>`) },
     { title: "Priority", hide: true, cell: (run) => html`<${Priority} of=${run.priority} />` },
-    { title: "Starts in", num: true, cell: (run) => html`<${Range} p50=${left(run.start_p50)} p90=${left(run.start_p90)} />` },
+    { title: "Starts in", num: true, cell: (run) => (left(run.start_p90) <= 0 ? html`<span class="mut">due</span>` : html`<${Range} p50=${left(run.start_p50)} p90=${left(run.start_p90)} />`) },
   ];
   const more = limit.waiting - rows.length;
   return html`

@@ -4,6 +4,7 @@ import { span, time } from "../lib/format.js";
 import { html, useEffect, useRef, useSignal } from "../lib/ui.js";
 
 const HEIGHT = 260;
+const SHORT = 1_200; // s: the axis needs seconds
 
 export function WaitPlot({ series }) {
   const box = useRef();
@@ -15,7 +16,7 @@ export function WaitPlot({ series }) {
     series.map((bucket) => bucket.p95[1]),
   ];
   useEffect(() => {
-    plot.current = new uPlot(options(box.current.clientWidth), data, box.current);
+    plot.current = new uPlot(options(box.current.clientWidth, data[0].at(-1) - data[0][0] < SHORT), data, box.current);
     const observer = new ResizeObserver(() => plot.current.setSize({ width: box.current.clientWidth, height: HEIGHT }));
     observer.observe(box.current);
     return () => {
@@ -41,18 +42,25 @@ function useTheme() {
   return theme.value;
 }
 
-function options(width) {
+/** Points between gaps: a line does not show them. */
+function alone(plot, number) {
+  const values = plot.data[number];
+  const isKnown = (i) => values[i] !== null && values[i] !== undefined;
+  return values.map((_, i) => i).filter((i) => isKnown(i) && !isKnown(i - 1) && !isKnown(i + 1));
+}
+
+function options(width, seconds) {
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const font = `11px ${colour("--font")}`;
   const axis = { stroke: colour("--ink-3"), font, grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
-  const line = (name, more) => ({ stroke: colour(name), points: { size: 5 }, ...more });
+  const line = (name, more) => ({ stroke: colour(name), points: { size: 5, filter: alone }, ...more });
   return {
     width,
     height: HEIGHT,
     legend: { show: false },
     cursor: { points: { size: 7 }, drag: { setScale: false } },
     scales: { y: { range: (_, least, most) => [0, Math.max(1, most * 1.08)] } },
-    axes: [{ ...axis, values: (_, ticks) => ticks.map((tick) => time(1000 * tick, { seconds: false })) }, { ...axis, size: 58, values: (_, ticks) => ticks.map(span) }],
+    axes: [{ ...axis, values: (_, ticks) => ticks.map((tick) => time(1000 * tick, { seconds })) }, { ...axis, size: 58, values: (_, ticks) => ticks.map(span) }],
     series: [{}, line("--ink-3", { width: 1.5, dash: [5, 4] }), line("--medium", { width: 2.25 })],
   };
 }
