@@ -18,18 +18,19 @@ from tests.faults.recorders import Recorders, compare, faultless, published, wor
 from tests.postgresql import Postgresql, running_postgresql
 from tests.servers import running
 
-TASKS_PER_KILL = 400
+TASKS, TASKS_PER_KILL = 20_000, 100
+PAUSE = 2.0  # seconds, at most, between two kills
+PATIENCE = 1_200.0  # until the history has caught up
 AWAY_SECONDS = 60.0
 
 
 def run(options: Options) -> None:
     kills = options.sized(50)
-    tasks = kills * TASKS_PER_KILL
-    print(f"recorder: seed {options.seed}, {kills} kills, {tasks} tasks", flush=True)
+    print(f"recorder: seed {options.seed}, {kills} kills", flush=True)
     found: dict[str, Any] = {}
     for kind in ("sqlite", "postgresql"):
-        found[f"{kind}_killed"] = asyncio.run(_killed(options.seed, kind, kills, tasks))
-        found[f"{kind}_away"] = asyncio.run(_away(kind, tasks))
+        found[f"{kind}_killed"] = asyncio.run(_killed(options.seed, kind, kills, kills * TASKS_PER_KILL))
+        found[f"{kind}_away"] = asyncio.run(_away(kind, options.size or TASKS))
     print(f"kept in {keep('recorder', {'seed': options.seed, **found})}")
 
 
@@ -37,11 +38,13 @@ async def _killed(seed: int, kind: str, kills: int, tasks: int) -> dict[str, Any
     async with _scene(kind) as (store, recorders, url, _):
         done = asyncio.Event()
         async with published(store) as seen:
-            killing = asyncio.create_task(recorders.kill_again_and_again(random.Random(seed), kills, done))
+            killing = asyncio.create_task(
+                recorders.kill_again_and_again(random.Random(seed), kills, done, PAUSE)
+            )
             await work(store, tasks)
             done.set()
             await killing
-        return _judged(kind, {"kills": recorders.killed} | await compare(store, url, seen), tasks)
+        return _judged(kind, {"kills": recorders.killed} | await compare(store, url, seen, PATIENCE), tasks)
 
 
 async def _away(kind: str, tasks: int) -> dict[str, Any]:
@@ -54,7 +57,7 @@ async def _away(kind: str, tasks: int) -> dict[str, Any]:
                 absent = await _timed(work(store, tasks // 2))
                 await asyncio.sleep(max(0.0, AWAY_SECONDS - (time.monotonic() - began)))
         caught_up = time.monotonic()
-        found = await compare(store, url, seen)
+        found = await compare(store, url, seen, PATIENCE)
         speed = {"tasks_per_second": tasks / 2 / present, "tasks_per_second_while_away": tasks / 2 / absent}
         figures = {name: round(value) for name, value in speed.items()}
         figures |= {"away_seconds": AWAY_SECONDS, "caught_up_seconds": round(time.monotonic() - caught_up, 1)}

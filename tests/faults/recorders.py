@@ -87,10 +87,12 @@ class Recorders:
             await self._process.wait()
             self._process = None
 
-    async def kill_again_and_again(self, chance: random.Random, times: int, done: asyncio.Event) -> None:
-        """Until the work is done, and this often."""
+    async def kill_again_and_again(
+        self, chance: random.Random, times: int, done: asyncio.Event, pause: float = 0.4
+    ) -> None:
+        """Until the work is done, and this often, after at most this pause."""
         while self.killed < times or not done.is_set():
-            await asyncio.sleep(chance.uniform(0.02, 0.4))
+            await asyncio.sleep(chance.uniform(0.02, pause))
             await self.kill()
             self.killed += 1
             self.launch()
@@ -136,14 +138,14 @@ async def work(store: Store, tasks: int) -> None:
             done += len(claimed)
 
 
-async def compare(store: Store, database: str, seen: list[Seen]) -> dict[str, int]:
+async def compare(store: Store, database: str, seen: list[Seen], patience: float = 60) -> dict[str, int]:
     """The history with the stream, when it has caught up."""
 
     async def is_up_to_date() -> bool:
         lag = await store.outbox.lag()
         return lag is not None and lag.events == 0
 
-    await wait_until(is_up_to_date, 120)
+    await wait_until(is_up_to_date, patience)
     history = History(open_database(database), "default")
     try:
         rows = await history.database.read(

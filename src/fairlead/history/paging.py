@@ -10,6 +10,22 @@ from fairlead.history.numbers import PLACES
 from fairlead.history.opening import History
 
 AT_ONCE = 200
+#: In one statement, because each takes a turn of a thread or of a network.
+HALVES = """
+WITH RECURSIVE halves (low, high) AS (
+  SELECT CAST(? AS BIGINT), CAST(? AS BIGINT)
+  UNION ALL
+  SELECT
+    CASE WHEN {is_before} THEN (low + high) / 2 + 1 ELSE low END,
+    CASE WHEN {is_before} THEN high ELSE (low + high) / 2 END
+  FROM halves WHERE low < high
+)
+SELECT MAX(low) FROM halves
+""".replace(
+    "{is_before}",
+    "(SELECT {time} FROM {table} WHERE namespace = ? AND {key} > (low + high) / 2 AND {key} <= ? "
+    "ORDER BY {key} LIMIT 1) < ?",
+)
 
 T = TypeVar("T", bound=NamedTuple)
 
@@ -79,22 +95,12 @@ async def first_since(
 
     Keys rise with time, so it is searched for by halves; no index by time is needed.
     """
-    (key, time), (low, high) = columns, bounds
-    sql = (
-        f"SELECT {key}, {time} FROM {table} WHERE namespace = ? AND {key} > ? AND {key} < ? "
-        f"ORDER BY {key} LIMIT 1"
-    )
-    number = await history.number()
+    (key, time), number = columns, await history.number()
     ends = f"SELECT MIN({key}), MAX({key}) FROM {table} WHERE namespace = ? AND {key} > ? AND {key} < ?"
-    ((first, last),) = await history.database.read(ends, number, low, high)
+    ((first, last),) = await history.database.read(ends, number, *bounds)
     if first is None:
-        return low
-    low, high = int(first) - 1, int(last)
-    while low < high:
-        middle = (low + high) // 2
-        found = await history.database.read(sql, number, middle, bounds[1])
-        if not found or found[0][1] >= since:
-            high = middle
-        else:
-            low = found[0][0]
-    return low
+        return bounds[0]
+    sql = HALVES.format(key=key, time=time, table=table)
+    values = (number, last, since)
+    ((found,),) = await history.database.read(sql, first - 1, last, *values, *values)
+    return int(found)
