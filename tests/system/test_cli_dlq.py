@@ -1,5 +1,6 @@
 """`fairlead dlq`: what failed is listed, queued again or forgotten."""
 
+import itertools
 import json
 from typing import Any
 
@@ -12,6 +13,7 @@ from fairlead.model.states import State
 from fairlead.model.task import NewTask
 from fairlead.store.store import Store
 from tests.commands import Shell
+from tests.reading import events_of
 
 
 async def dead(store: Store, task_type: str = "draw", message: str = "no ink", **options: Any) -> str:
@@ -90,6 +92,19 @@ async def test_all_of_a_type_are_replayed(live_store: Store, shell: Shell) -> No
     assert answer.code == 0
     assert set(json.loads(answer.out)["replayed"]) == set(sung)
     assert await left(live_store) == [drawn]
+
+
+async def test_those_that_fit_are_replayed_at_a_rate(live_store: Store, shell: Shell) -> None:
+    wanted, other = [await dead(live_store, "sing") for _ in range(3)], await dead(live_store, "draw")
+    arguments = ("--all", "--task-type", "sing", "--code", "broken", "--since", "1h", "--rate", "20/s")
+    answer = await shell.run("dlq", "replay", *arguments, "--output", "json")
+    assert set(json.loads(answer.out)["replayed"]) == set(wanted)
+    assert await left(live_store) == [other]
+    queued = [event["at"] for event in await events_of(live_store) if event["act"] == "replay"]
+    assert len(queued) == 3
+    assert all(later - earlier >= 49 for earlier, later in itertools.pairwise(queued))
+    refused = await shell.run("dlq", "replay", "--all", "--rate", "often")
+    assert (refused.code, "--rate: expected a rate" in refused.err) == (2, True)
 
 
 async def test_replaying_all_names_a_task_whose_limit_is_gone(live_store: Store, shell: Shell) -> None:

@@ -1,9 +1,9 @@
 """`fairlead dlq`: failed and dead-lettered tasks, to be run again or forgotten."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Annotated, Literal
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 from msgspec import to_builtins
@@ -19,6 +19,7 @@ from fairlead.cli.table import Columns, print_facts, table_of
 from fairlead.errors import FairleadError, InvalidInput, NotPurgeable, NotReplayable, StepOfJob, UnknownTask
 from fairlead.model.dead_letter import DeadFilter, why_dead
 from fairlead.model.task import Task
+from fairlead.settings.rates import parse_rate
 from fairlead.shapes.dead_letter import DeadLetterAnswer
 from fairlead.shapes.task import TaskAnswer, TasksAnswer
 
@@ -65,12 +66,15 @@ class Which:
     @property
     def wanted(self) -> DeadFilter:
         times = {name: read_moment(f"--{name}", getattr(self, name)) for name in ("since", "until")}
-        return DeadFilter(**(asdict(self) | times))
+        return DeadFilter(**(self._given | times))
 
     @property
     def words(self) -> str:
-        given = (f"{name.replace('_', ' ')} {value}" for name, value in asdict(self).items() if value)
-        return ", ".join(given)
+        return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in self._given.items() if value)
+
+    @property
+    def _given(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in DeadFilter.__struct_fields__}
 
 
 ANY = Which()
@@ -127,24 +131,24 @@ async def show_dead(
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class Choice(Which):
     """Which tasks, when they are not named one by one."""
 
-    every: Annotated[bool, Parameter(name="--all", help="All, or all of --task-type.", negative=())] = False
-    task_type: Annotated[str | None, Parameter(help="Only tasks of this type.")] = None
+    every: Annotated[bool, Parameter(name="--all", help="All, or all that fit.", negative=())] = False
 
-    def words(self, task_ids: Sequence[str]) -> str:
-        if bool(task_ids) == self.every or (self.task_type and not self.every):
+    def check(self, task_ids: Sequence[str]) -> str:
+        """In words."""
+        if bool(task_ids) == self.every or (self.words and not self.every):
             raise InvalidInput("task_id", "give ids of tasks, or --all (with --task-type: all of that type)")
         if not self.every:
             return _tasks(len(task_ids))
-        return "all" + (f" {self.task_type}" if self.task_type else "") + " tasks that failed"
+        return "all tasks that failed" + (f" ({self.words})" if self.words else "")
 
     async def ids(self, backend: Backend, task_ids: Sequence[str]) -> list[str]:
         if not self.every:
             return list(task_ids)
         # all ids before the first act: one that fails again meanwhile is not to be replayed again
-        return [task.task_id async for task in _dead(backend, DeadFilter(task_type=self.task_type))]
+        return [task.task_id async for task in _dead(backend, self.wanted)]
 
 
 NAMED = Choice()
@@ -154,11 +158,12 @@ NAMED = Choice()
 async def replay(
     *task_ids: TaskIds,
     choice: Choice = NAMED,
+    rate: Annotated[str | None, Parameter(help="At most this many, as in 10/s or 60/min.")] = None,
     options: Options = DEFAULTS,
 ) -> int:
     """Queue failed and dead-lettered tasks again, with all their retries; the jobs of steps are resumed."""
-    choice.words(task_ids)
-    return await _do("replay", task_ids, choice, options)
+    choice.check(task_ids)
+    return await _do("replay", task_ids, choice, options, _interval(rate))
 
 
 @app.command
@@ -169,7 +174,7 @@ def purge(
     options: Options = DEFAULTS,
 ) -> int:
     """Delete failed and dead-lettered tasks for good. On a terminal it asks first."""
-    words = choice.words(task_ids)
+    words = choice.check(task_ids)
     if not yes and not agreed(f"Forget {words} for good?"):
         say("Nothing was purged.")
         return FAILED
@@ -177,12 +182,17 @@ def purge(
 
 
 async def _do(
-    act: Literal["replay", "purge"], task_ids: Sequence[str], choice: Choice, options: Options
+    act: Literal["replay", "purge"],
+    task_ids: Sequence[str],
+    choice: Choice,
+    options: Options,
+    interval: float = 0,
 ) -> int:
+    """`interval`: seconds between two of them."""
     done: dict[str, None] = {}  # in this order
     refused: dict[str, FairleadError] = {}
     async with open_backend(options) as backend:
-        for task_id in each(await choice.ids(backend, task_ids), act):
+        async for task_id in _paced(each(await choice.ids(backend, task_ids), act), interval):
             if task_id in done:  # another step of its job was replayed
                 continue
             try:
@@ -198,7 +208,7 @@ async def _do(
                 refused[task_id] = problem
         if done:
             after = {DONE_WORDS[act]: [*done][:MOST_NAMED], "count": len(done)}
-            await note(backend, act, choice.words(task_ids), None, after)
+            await note(backend, act, choice.check(task_ids), None, after)
     if options.output == "json":
         why = {task_id: {"code": one.code, "message": one.message} for task_id, one in refused.items()}
         print_json({DONE_WORDS[act]: [*done], "refused": why})
@@ -209,6 +219,14 @@ async def _do(
     return FAILED if refused else DONE
 
 
+async def _paced(task_ids: Iterable[str], interval: float) -> AsyncIterator[str]:
+    pause = 0.0
+    for task_id in task_ids:
+        await asyncio.sleep(pause)
+        yield task_id
+        pause = interval
+
+
 async def _dead(backend: Backend, wanted: DeadFilter) -> AsyncIterator[Task]:
     more, cursor = True, ""
     while more:
@@ -216,6 +234,16 @@ async def _dead(backend: Backend, wanted: DeadFilter) -> AsyncIterator[Task]:
         for task in page.tasks:
             yield task
         more, cursor = bool(page.next_cursor), page.next_cursor
+
+
+def _interval(rate: str | None) -> float:
+    if rate is None:
+        return 0
+    try:
+        count, seconds = parse_rate(rate)
+    except ValueError as problem:
+        raise InvalidInput("--rate", str(problem)) from None
+    return seconds / count
 
 
 def _tasks(count: int) -> str:
