@@ -116,7 +116,7 @@ async def test_in_a_pipe_it_is_printed_once(live_store: Store, shell: Shell) -> 
     await save(live_store, full())
     plain = await shell.run("top")
     headline, queues, limits, workers = plain.out.split("\n\n")
-    pace = "gpu is full, and 1 wait for it. The last starts in about 10 min."
+    pace = "gpu is full, and 1 waits for it. The last starts in about 10 min."
     assert headline == f"1 task waits, 0 of 1 run. {pace}"
     assert queues.splitlines()[2].split()[:2] == ["medium", "1"]
     assert re.search(r"gpu +1 of 1 +1 +held +\d+ s to 3 min +following +\d+ s to 3 min +10 min", limits)
@@ -210,7 +210,7 @@ def stats(depth: int = 3, **given: Any) -> Stats:
         (
             [full(paused=True)],
             {"held": 0},
-            "3 tasks wait, 0 run. gpu is paused, and 1 wait for it.",
+            "3 tasks wait, 0 run. gpu is paused, and 1 waits for it.",
         ),
         ([full(active=0, waiting=3)], {"held": 1, "delayed": 4}, "3 tasks wait, 1 runs, 4 delayed."),
         (

@@ -59,12 +59,12 @@ class Now:
             return ""
         paused = next((limit for limit in self._binding() if limit.paused), None)
         if paused:
-            return f"{_name(paused)} is paused, and {paused.waiting} wait for it."
-        last = slowest.last_start_p50
-        until = f" The last starts in about {span_text(_seconds_until(last))}." if last is not None else ""
+            return f"{_name(paused)} is paused, and {_wait(paused.waiting)} for it."
+        left = _seconds_until(slowest.last_start_p50 or 0)
+        until = f" The last starts in about {span_text(left)}." if left else ""
         if slowest.kind == "workers":
             return f"All slots of the workers are in use.{until}"
-        return f"{_name(slowest)} is full, and {slowest.waiting} wait for it.{until}"
+        return f"{_name(slowest)} is full, and {_wait(slowest.waiting)} for it.{until}"
 
     def _binding(self) -> Iterator[LimitForecast]:
         """Limits that are full, or paused, and waited for."""
@@ -103,6 +103,10 @@ def shortened(tables: Sequence[Table], room: int) -> tuple[list[Table], int]:
         for table, count in zip(tables, counts, strict=True)
     ]
     return cut, sum(sizes) - sum(counts)
+
+
+def _wait(count: int) -> str:
+    return "1 waits" if count == 1 else f"{count} wait"
 
 
 def _limit(limit: LimitForecast) -> tuple[object, ...]:
