@@ -96,7 +96,7 @@ async def _refresh(store: Store, size: int, rounds: int, outcome: Outcome) -> No
 
 async def _read(store: Store, size: int, rounds: int, outcome: Outcome) -> None:
     """One by one, in turns with and without a forecast."""
-    chance, key = random.Random(2), store.connection.keys.key("forecast")
+    chance, key = random.Random(2), store.connection.keys.key("curves")
     client = store.connection.client
     saved, seen = await client.dump(key), dict[tuple[str, str], list[float]]()
     for _ in range(rounds):

@@ -25,7 +25,8 @@ def random_forecast(dice: random.Random, at: int) -> dict[str, Any]:
     names = [f"1n@{name}" for name in LIMITS if dice.random() < 0.5]
     factors = [[[dice.randint(300, 3_000) for _ in "ab"] for _ in "abc"] for _ in "012"]
     head = {"at": at, "run": dice.randint(0, 9_000), "lengths": [1_000, 60_000], "corrections": factors}
-    return {"head": head, "1n:*": lane} | {name: random_curve(dice) for name in names}
+    paces = {f"soon@{name}": [dice.randint(0, 9_000)] for name in LIMITS if dice.random() < 0.5}
+    return {"head": head, "1n:*": lane} | paces | {name: random_curve(dice) for name in names}
 
 
 def random_curve(dice: random.Random) -> list[int]:

@@ -174,3 +174,15 @@ def test_tasks_that_need_many_units_are_estimated_apart() -> None:
     ]
     one, three = (estimate_of(newcomer, found) for newcomer in newcomers)
     assert one and three and one.p50 < 0.9 * three.p50
+
+
+def test_how_long_tasks_hold_a_limit_is_known_before_it_is_full() -> None:
+    knowledge = learnt(*[1_000] * 50)
+    ends = {"ran": 60_000, "type": "draw", "needs": "inner=1"}
+    comes = {"type": "draw", "priority": 1, "needs": "inner=1"}
+    knowledge.learn([("complete", NOW - 1_000, ends)] * 50 + [("submit", NOW - 500, comes)] * 5, "2-2")
+    found = forecast(picture(), knowledge)
+    assert found["soon@inner"][0] == pytest.approx(60_000, rel=0.1)
+    full = Newcomer(NOW + 100, 1, 0, 1, 3, 3, 1, [Need("inner", 1, 0, 3, 1)], "1")
+    given = estimate_of(full, found)
+    assert given and given.p50 == pytest.approx(3.7 * 60_000, rel=0.1)

@@ -14,6 +14,11 @@ MOST_LONGER = 3.0
 GONE_AT = (500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000)  # ms after the forecast
 
 
+def sized(limit: str, units: int) -> str:
+    """Tasks that need many units of a limit wait longer than those that need few: up to 2, 4, 8 and so on."""
+    return f"{limit}#{(units - 1).bit_length()}" if units > 1 else limit
+
+
 class Point(NamedTuple):
     tag: int
     seq: int

@@ -53,7 +53,8 @@ def forecast(picture: Picture, knowledge: Knowledge) -> dict[str, Any]:
 
 
 def fields_of(played: Played) -> dict[str, Any]:
-    return {"head": played.head} | curves(played)
+    paces = {f"soon@{name}": [round(ms)] for name, ms in played.scene.paces().items()}
+    return {"head": played.head} | paces | curves(played)
 
 
 def play(picture: Picture, knowledge: Knowledge) -> Played:

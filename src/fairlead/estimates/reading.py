@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from fairlead.estimates.curve import GONE_AT
+from fairlead.estimates.curve import GONE_AT, sized
 
 HALF, MOST = 0.693, 2.303  # of what ends at random, half have ended by this part of the mean, 90 % by that
 LEAST = 50  # ms: nothing that waits is promised to start sooner
@@ -80,8 +80,8 @@ def _latest(new: Newcomer, forecast: Mapping[str, Any]) -> tuple[float, float] |
     more = new.rank - _expected_ahead(lane, new, passed)
     found = [_left_on(lane, new, passed, more - new.idle, new.idle == 0)]
     for need in new.needs:
-        every = f"{place}@{need.limit}"
-        curve = forecast.get(f"{every}#{(need.units - 1).bit_length()}", forecast.get(every))
+        name = sized(need.limit, need.units)
+        curve = forecast.get(f"{place}@{name}", forecast.get(f"{place}@{need.limit}"))
         before = min(new.before, need.waiting)
         if curve:
             more_here = before - max(0.0, curve[0] - _gone(curve, passed))
@@ -89,7 +89,8 @@ def _latest(new: Newcomer, forecast: Mapping[str, Any]) -> tuple[float, float] |
         elif curve is not None:  # it is empty
             return None
         elif need.is_full:
-            found.append(_left_of_new(need, head["run"], before))
+            (soon,) = forecast.get(f"soon@{name}", (head["run"] * need.units / max(1, need.size or 1),))
+            found.append(_left_of_new(need, soon, before))
     return max(0, *(p50 for p50, _ in found)), max(p90 for _, p90 in found)
 
 
@@ -137,11 +138,10 @@ def _gone(curve: Sequence[int], passed: int) -> float:
     return before / 100
 
 
-def _left_of_new(need: Need, run: int, later: int) -> tuple[float, float]:
+def _left_of_new(need: Need, soon: float, later: int) -> tuple[float, float]:
     """The wait for a limit that was not full at the time of the forecast, but is now."""
     if need.size is None:
         return 0, 0
-    soon = run * need.units / max(1, need.size)
     return HALF * soon + later * soon, MOST * soon + later * soon
 
 

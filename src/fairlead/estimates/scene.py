@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from fairlead.estimates.arrivals import Arrival, Arrivals, Window, expected
-from fairlead.estimates.curve import Point
+from fairlead.estimates.curve import Point, sized
 from fairlead.estimates.durations import Durations, RunKind
 from fairlead.estimates.histogram import Distribution
 from fairlead.estimates.picture import Picture, Run
@@ -118,6 +118,17 @@ class Scene:
         width = limit.limit if limit else sum(worker.capacity for worker in self.picture.workers)
         return float(sum(means) / len(means) / max(1, width))
 
+    def paces(self) -> dict[str, float]:
+        """The ms between two starts of tasks like those that came lately, at each limit when it is full."""
+        found: dict[str, list[float]] = {}
+        for window in self._arriving[-1:]:
+            for arriving in window.kinds:
+                for name, units in arriving.kind.needs:
+                    if isinstance(limit := self.limits[name], Slots):
+                        pace = arriving.durations.mean * units / max(1, limit.limit)
+                        found.setdefault(sized(name, units), []).append(pace)
+        return {name: sum(some) / len(some) for name, some in islice(found.items(), MOST_LIMITS)}
+
     def _units(self, number: int, limit: str) -> int:
         """1 if it does not need the limit: then it takes a slot of a worker."""
         return dict(self._waiting[number].task.kind.needs).get(limit, 1)
@@ -193,11 +204,11 @@ class Scene:
 
     def _kinds_to_probe(self) -> Iterator[Kind]:
         """Of each limit that is waited for or lacks room, and for as many units: needing nothing else."""
-        found: set[tuple[str, int]] = set()
+        found: set[str] = set()
         for kind, is_waiting in self._kinds_that_may_wait():
             for name, units in kind.needs:
-                if (name, size_of(units)) not in found and (is_waiting or not self._has_room(name, units)):
-                    found.add((name, size_of(units)))
+                if sized(name, units) not in found and (is_waiting or not self._has_room(name, units)):
+                    found.add(sized(name, units))
                     yield self._kind(kind.type, ",".join(sorted(kind.capabilities)), ((name, units),))
 
     def _kinds_that_may_wait(self) -> Iterator[tuple[Kind, bool]]:
@@ -272,15 +283,9 @@ class Scene:
         return int(float(self.picture.meta.get(f"virtual_{place}", 0)))
 
 
-def size_of(units: int) -> int:
-    """Tasks that need many units of a limit wait longer than those that need few."""
-    return (units - 1).bit_length()
-
-
 def curves_of(place: str, limit: str, units: int) -> list[str]:
     """That of all that need the limit, and unless it is one unit that of those that need about as many."""
-    every = f"{place}@{limit}"
-    return [every, f"{every}#{size_of(units)}"] if units > 1 else [every]
+    return [f"{place}@{name}" for name in dict.fromkeys((limit, sized(limit, units)))]
 
 
 def limit_of(curve: str) -> str:

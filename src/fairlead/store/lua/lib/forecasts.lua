@@ -37,10 +37,14 @@ local function curve_name(place, limit)
 end
 
 -- Those that need several units of a limit have curves of their own: one for up to 2, one for up to 4, and so on.
-local function curve_of_limit(place, need)
+local function sized(need)
   local size = 0
   while 2 ^ size < need.units do size = size + 1 end
-  return size > 0 and found(curve_name(place, need.name) .. "#" .. size) or found(curve_name(place, need.name))
+  return size > 0 and need.name .. "#" .. size or need.name
+end
+
+local function curve_of_limit(place, need)
+  return found(curve_name(place, sized(need))) or found(curve_name(place, need.name))
 end
 
 -- How p50 and p90 are corrected.
@@ -52,10 +56,11 @@ local function corrected(head, class, p50, p90)
   return half, math.max(half, LEAST, math.floor((p90 + LEAST) * by[2] / 1000) - LEAST)
 end
 
--- The wait for a limit that was not full at the time of the forecast, but is now.
-local function left_of_new(limit, units, run, later)
+-- The wait for a limit that was not full at the time of the forecast, but is now. Of tasks like those that came lately the field "soon@..."
+-- has the ms between two starts.
+local function left_of_new(limit, need, run, later)
   if get(limit, "kind") ~= "slots" then return 0, 0 end
-  local soon = run * units / math.max(1, number(limit, "limit"))
+  local soon = tonumber(found("soon@" .. sized(need)) or nil) or run * need.units / math.max(1, number(limit, "limit"))
   return HALF * soon + later * soon, MOST * soon + later * soon
 end
 
@@ -80,7 +85,7 @@ local function latest(head, sub, where, at)
       local more_here = before - math.max(0, curves.ahead(of_limit) - curves.gone(of_limit, passed))
       wait_for(curves.left(of_limit, where, passed, math.min(more, more_here), is_full))
     elseif is_full then
-      wait_for(left_of_new(limit, need.units, head.run, before))
+      wait_for(left_of_new(limit, need, head.run, before))
     end
   end
   return math.floor(p50 + 0.5), math.floor(math.max(p50, p90, LEAST) + 0.5)
