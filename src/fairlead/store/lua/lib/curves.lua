@@ -54,7 +54,7 @@ local function part_between(curve, point, where)
 end
 
 -- Rank, p50 and p90 of a position; those of the last point if all are ahead of it.
-local function values_at(curve, where)
+function curves.at(curve, where)
   local point, count = point_at(curve, where), (#curve - HEADER) / POINT
   if point == count then return values_of(curve, count - 1) end
   local rank, p50, p90 = values_of(curve, point)
@@ -76,9 +76,6 @@ function curves.gone(curve, passed)
   return before / 100
 end
 
--- How many were ahead of a position.
-function curves.rank(curve, where) return (values_at(curve, where)) end
-
 -- How many waited for it.
 function curves.ahead(curve) return cut(curve, 0, MS) end
 
@@ -90,10 +87,9 @@ local function left_of(ms, passed, rest, more, each)
   return math.max(0, (ms > passed and ms - passed or rest) + more * each)
 end
 
--- p50 and p90 of what is left of the wait on a curve, `passed` ms after it was made, when `more` tasks are ahead than it expected by now.
+-- What is left of these p50 and p90 of a curve, `passed` ms after it was made, when `more` tasks are ahead than it expected by now.
 -- `is_full`: no slot or unit is free.
-function curves.left(curve, where, passed, more, is_full)
-  local _, p50, p90 = values_at(curve, where)
+function curves.left(curve, p50, p90, passed, more, is_full)
   local soon = is_full and cut(curve, 3 * MS, MS) or 0
   return left_of(p50, passed, HALF * soon, more, cut(curve, MS, MS)), left_of(p90, passed, MOST * soon, more, cut(curve, 2 * MS, MS))
 end

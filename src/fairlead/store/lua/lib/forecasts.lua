@@ -72,9 +72,9 @@ local function latest(head, sub, where, at)
   local p50, p90, passed = 0, 0, act.instant - head.at
   local function wait_for(half, most) p50, p90 = math.max(p50, half), math.max(p90, most) end
   if not curve or curve == "" then return nil end
-  local idle, rank = waking.count_idlers(subs.lane(sub)), curves.rank(curve, where)
+  local idle, rank, half, most = waking.count_idlers(subs.lane(sub)), curves.at(curve, where)
   local more = at.rank - math.max(0, rank - curves.gone(curve, passed))
-  wait_for(curves.left(curve, where, passed, more - idle, idle == 0))
+  wait_for(curves.left(curve, half, most, passed, more - idle, idle == 0))
   for _, need in ipairs(subs.needs(sub)) do
     local limit = limits.of(need.name) -- nil: the task that is to be submitted defines it
     local of_limit = limit and curve_of_limit(place, need)
@@ -83,7 +83,8 @@ local function latest(head, sub, where, at)
     local before = limit and math.min(at.before, (number(limit, "waiting") or 0) - at.own)
     if of_limit then
       local more_here = before - math.max(0, curves.ahead(of_limit) - curves.gone(of_limit, passed))
-      wait_for(curves.left(of_limit, where, passed, math.min(more, more_here), is_full))
+      local _, here, at_most = curves.at(of_limit, where)
+      wait_for(curves.left(of_limit, here, at_most, passed, math.min(more, more_here), is_full))
     elseif is_full then
       wait_for(left_of_new(limit, need, head.run, before))
     end
