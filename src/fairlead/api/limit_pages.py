@@ -58,18 +58,19 @@ async def listed(store: Store, query: LimitsQuery, tenant: str | None) -> tuple[
 
 
 async def _walk(store: Store, query: LimitsQuery, tenant: str | None) -> AsyncIterator[Some]:
-    """All limits behind the cursor, with their pressures, some at a time."""
+    """All limits behind the cursor, with their pressures, some at a time: no more than may be meant."""
+    size = AT_ONCE if query.state or query.search else min(AT_ONCE, query.limit)
     cursor, after, text = query.cursor, query.cursor, (query.search or "").lower()
     if query.sort == "pressure":
         after = ""
         if cursor.startswith(BY_NAME):
             after = cursor.removeprefix(BY_NAME)
         else:
-            async for some in _pressed(store, _offset(cursor), text, tenant):
+            async for some in _pressed(store, _offset(cursor), text, tenant, size):
                 yield some
     prefix = BY_NAME if query.sort == "pressure" else ""
     while True:
-        limits, after = await store.limits.page(after, AT_ONCE, text=text, tenant=tenant)
+        limits, after = await store.limits.page(after, size, text=text, tenant=tenant)
         known = await _with_pressure(store, limits)
         # those with a pressure came first
         yield [(None if prefix and limit.pressure else limit, prefix + limit.full_name) for limit in known]
@@ -77,11 +78,11 @@ async def _walk(store: Store, query: LimitsQuery, tenant: str | None) -> AsyncIt
             return
 
 
-async def _pressed(store: Store, start: int, text: str, tenant: str | None) -> AsyncIterator[Some]:
+async def _pressed(store: Store, start: int, text: str, tenant: str | None, size: int) -> AsyncIterator[Some]:
     order = await store.pressures.order(tenant)
     names = order.limits if order else []
-    for first in range(start, len(names), AT_ONCE):
-        some = names[first : first + AT_ONCE]
+    for first in range(start, len(names), size):
+        some = names[first : first + size]
         limits = await _with_pressure(store, await store.limits.named(some))
         found = {limit.full_name: limit for limit in limits if text in limit.name.lower()}
         yield [

@@ -90,5 +90,6 @@ function Pressure({ of: limit, longest }) {
   if (limit.waiting === 0) return words(limit.room > 0 ? "room" : "full", "dim");
   const seconds = pressureOf(limit, clock.value);
   if (seconds === null) return words("not known yet", "dim");
+  if (seconds === 0) return words("due", "dim");
   return html`<div class="press"><i style=${{ width: `${100 * Math.sqrt(seconds / longest)}%` }}></i><span>${span(seconds)}</span></div>`;
 }

@@ -94,9 +94,8 @@ function Waiters({ limit, ahead }) {
   if (!rows.length) return html`<p class="sub">${limit.paused ? "No estimate can be given while it is paused." : "When they start is not known yet."}</p>`;
   const left = (moment) => (ms(moment) - clock.value) / 1000;
   const columns = [
-    { title: html`<span class="vh">Place</span>`, num: true, cell: (run) => html`<span class="dim">${rows.indexOf(run) + 1}</span>` },
-    { title: "Who", cell: (run) => (run.foreign ? html`<span class="mut">another tenant</span>` : html`
-      <a class="link p ${run.priority?.[0] ?? "n"}" href=${`/tasks/${run.task_id}`}>${run.user_id ? `${run.user_id} · ` : ""}${run.task_type}</a>`) },
+    { title: "Who", cell: (run) => html`<span class="dim place">${rows.indexOf(run) + 1}</span>${run.foreign ? html`<span class="mut">another tenant</span>` : html`
+      <a class="link p ${run.priority?.[0] ?? "n"}" href=${`/tasks/${run.task_id}`}>${run.user_id ? `${run.user_id} · ` : ""}${run.task_type}</a>`}` },
     { title: "Priority", hide: true, cell: (run) => html`<${Priority} of=${run.priority} />` },
     { title: "Starts in", num: true, cell: (run) => (left(run.start_p90) <= 0 ? html`<span class="mut">due</span>` : html`<${Range} p50=${left(run.start_p50)} p90=${left(run.start_p90)} />`) },
   ];
