@@ -1,5 +1,8 @@
 """Connections of a test's own store, which checks answers and not how soon they come."""
 
+from collections.abc import Awaitable, Callable
+
+from fairlead.errors import StoreLost, StoreUnavailable
 from fairlead.settings import Settings
 from fairlead.store.connection import Connection
 from fairlead.store.store import Store
@@ -16,6 +19,16 @@ def with_call(connection: Connection, call: str) -> Connection:
     other = Connection(connection.route, connection.keys, call)
     other.shared, other.membership = connection.shared, connection.membership
     return other
+
+
+async def is_answered(call: Callable[[], Awaitable[object]]) -> bool:
+    """Whether the store is available; data that it has lost is no reason to try again."""
+    try:
+        await call()
+    except StoreUnavailable as problem:
+        assert not isinstance(problem, StoreLost), problem
+        return False
+    return True
 
 
 def connected(url: str, namespace: str) -> PatientConnection:

@@ -7,11 +7,15 @@ import subprocess
 import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import redis
 
+from fairlead.settings import Settings
+from fairlead.store.store import Store
+from tests.connections import is_answered
 from tests.servers import binary, free_port
 from tests.waiting import wait_until
 
@@ -142,6 +146,17 @@ async def deployment(kind: str = "valkey", *options: str) -> AsyncIterator[Deplo
         yield made
     finally:
         made.close()
+
+
+@contextlib.asynccontextmanager
+async def opened(url: str, settings: Settings | None = None) -> AsyncIterator[Store]:
+    """On a busy machine the first attempt may take too long."""
+    store = Store.connect(url, settings=settings)
+    try:
+        await wait_until(partial(is_answered, store.open), because="the store is open")
+        yield store
+    finally:
+        await store.close()
 
 
 def _sentinel(program: str, made: Deployment) -> Node:

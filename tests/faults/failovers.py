@@ -33,7 +33,7 @@ from tests.api.serving import serving
 from tests.faults.fleet import Fleet, with_lease
 from tests.faults.kills import spread
 from tests.faults.record import noted, over_limit, read, repeated_fences
-from tests.sentinels import SERVICE, Deployment, Node, deployment
+from tests.sentinels import SERVICE, Deployment, Node, deployment, opened
 from tests.waiting import wait_until
 
 #: No worker is killed here, so a lease that expires on a busy machine is only confusing.
@@ -236,7 +236,7 @@ async def staged(
         env = {"FAIRLEAD_ENGINE__URL": deployed.url, "FAIRLEAD_ENGINE__REPLICAS": str(replicas)}
         config = folder / "fleet.toml"
         async with (
-            Store.connect(deployed.url, settings=settings) as store,
+            opened(deployed.url, settings) as store,
             Fleet(("--engine", deployed.url), folder, settings=settings, app=APP, env=env) as fleet,
         ):
             await fleet.start(2, 4)

@@ -10,19 +10,19 @@ import redis
 from msgspec.structs import replace
 
 from fairlead.settings import EngineSettings, Settings
-from fairlead.store.connection import Connection
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
 from tests.acts import ACTS, busy
 from tests.conftest import Clock
+from tests.connections import PatientConnection
 from tests.faults.replicas import is_linked, primary_and_replica
 from tests.pages import Page, all_blocks
 from tests.store.test_address import works
 from tests.waiting import wait_until
 
 STORE = Path(__file__).parents[2] / "src" / "fairlead" / "store"
-#: Every connection may send it; or Fairlead does without it; or it is the code of an error.
-NOT_NEEDED = {"auth", "hello", "config", "evalsha", "command", "readonly"}
+#: Every connection may send it; Fairlead does without it; it is for the embedded server, or no command.
+NOT_NEEDED = {"auth", "hello", "config", "evalsha", "bgsave", "command", "readonly"}
 #: They change the configuration of the server first, which Fairlead never does.
 BY_THE_ADMIN = {"inspect"}
 
@@ -57,7 +57,7 @@ async def test_it_can_do_all_that_fairlead_does_and_reach_nothing_else() -> None
         for number, act in enumerate(act for name, act in ACTS.items() if name not in BY_THE_ADMIN):
             clock = Clock()
             settings = replace(Settings(), engine=EngineSettings(url=url, replicas=1))
-            store = Store(Connection.to(url, f"n{number}", replicas=1), settings, clock)
+            store = Store(PatientConnection.to(url, f"n{number}", replicas=1), settings, clock)
             await store.open()
             await act(await busy(store, clock))
             assert await examine(store.connection, now_ms=clock.now, twice=False) == []

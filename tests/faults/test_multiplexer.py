@@ -21,6 +21,7 @@ from fairlead.store import subscription
 from fairlead.store.batches import read_in_pieces
 from fairlead.store.connection import READS_AT_ONCE
 from fairlead.store.store import Store
+from tests.connections import is_answered
 from tests.faults.replicas import is_linked, primary_and_replica, promote
 from tests.faults.wire import Wire, wire
 from tests.reading import events_of
@@ -222,14 +223,6 @@ async def test_a_primary_that_became_a_replica_is_left_for_the_server_behind_the
             for call in calls:
                 await wait_until(partial(is_answered, call), because="it is answered by the new server")
             assert (await store.submit_one(NewTask(task_type="echo"))).status is State.QUEUED
-
-
-async def is_answered(call: Callable[[], Any]) -> bool:
-    try:
-        await call()
-    except errors.StoreUnavailable:
-        return False
-    return True
 
 
 async def test_a_server_that_stays_a_replica_is_not_connected_to_for_each_call(

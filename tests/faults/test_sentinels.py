@@ -4,15 +4,14 @@ import asyncio
 import signal
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import pytest
 
 from fairlead import errors
 from fairlead.model.states import State
 from fairlead.store.doctor.doctor import examine
-from fairlead.store.store import Store
-from tests.sentinels import Deployment, Node, deployment
+from tests.connections import is_answered
+from tests.sentinels import Deployment, Node, deployment, opened
 from tests.store.namespace import new
 from tests.waiting import wait_until
 
@@ -29,21 +28,12 @@ def replaced(deployed: Deployment, _: Node) -> None:
     deployed.sentinels[0].ask("SENTINEL", "FAILOVER", "jobs")
 
 
-async def is_answered(call: Callable[[], Any]) -> bool:
-    try:
-        await call()
-    except errors.StoreUnavailable as problem:
-        assert not isinstance(problem, errors.StoreLost), problem
-        return False
-    return True
-
-
 @pytest.mark.parametrize("how", [killed, stopped, replaced])
 async def test_acts_waits_and_subscriptions_follow_the_primary(
     how: Callable[[Deployment, Node], None],
 ) -> None:
     kind = "redis" if how is replaced else "valkey"
-    async with deployment(kind) as deployed, Store.connect(deployed.url) as store:
+    async with deployment(kind) as deployed, opened(deployed.url) as store:
         before = new()
         await store.workers.register("w")
         await store.submit_one(before)

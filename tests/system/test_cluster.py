@@ -1,6 +1,6 @@
 """A cluster of several nodes: each says which one holds the namespace, and `redis+cluster://` follows it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from fairlead.store.doctor.doctor import examine
 from fairlead.store.keys import Keys
 from fairlead.store.store import Store
 from tests.commands import Shell
+from tests.connections import is_answered
 from tests.servers import Server, free_port, running
 from tests.waiting import wait_until
 
@@ -109,11 +110,3 @@ async def move(slot: int, source: Any, target: Any, store: Store) -> None:
         source.execute_command("MIGRATE", "127.0.0.1", port, "", 0, 5000, "KEYS", *half)
     for client in (target, source):
         client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", names[target])
-
-
-async def is_answered(call: Callable[[], Any]) -> bool:
-    try:
-        await call()
-    except errors.StoreUnavailable:
-        return False
-    return True

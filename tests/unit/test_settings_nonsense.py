@@ -81,6 +81,7 @@ def test_a_value_of_the_wrong_type_is_refused_in_any_section(subtests: pytest.Su
         ),
         ('[tiers]\n"a b" = { seconds = 3 }', "tiers.a b: use 1 to 200 of"),
         ('[tiers]\nvictim = "oldest"', 'tiers.victim: expected one of "youngest", "random", not "oldest"'),
+        ("[engine]\nreplicas = 1", "engine: replicas: the embedded server has none: set url too"),
         ('[history]\nurl = "nonsense"', "history: url must be sqlite:///PATH or postgresql://HOST/NAME"),
         ('[history]\nurl = "mysql://h/db"', "history: url must be sqlite:///PATH or postgresql://HOST/NAME"),
         ('[history]\nurl = "postgres://h/db"', "history: url begins with postgres://: write postgresql://"),

@@ -91,7 +91,7 @@ class Route:
         if not (self._finder or self._identifies):
             return channel
         try:
-            async with asyncio.timeout(CONNECT_SECONDS):
+            async with asyncio.timeout(options_of(self.client).get("socket_connect_timeout")):
                 (said,) = await channel.call(("INFO", "replication"))
             if isinstance(said, RedisError):
                 raise said
