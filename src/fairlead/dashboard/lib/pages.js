@@ -3,14 +3,16 @@ import { get, withQuery } from "./api.js";
 import { frame } from "./live.js";
 import { useEffect, useRef, useSignal } from "./ui.js";
 
+const FIRST_SIZE = 100; // it is read again every second
 const SIZE = 200;
 const MOST_EMPTY = 20; // pages in a row: a search may look at many things that it does not mean
+const MOST_PAGES = 60; // of a list that is filtered here, and therefore read to its end
 
 /**
  * `rowsOf(answer)` are the rows of a page, `keyOf(row)` their ids: { rows, first, error, isWhole, more }. `rows` is
- * undefined until the first page is there, `first` is its answer, and `more()` reads one page more.
+ * undefined until the first page is there, `first` is its answer, and `more()` reads one page more. `all`: to the end.
  */
-export function usePages(address, params, { rowsOf, keyOf }) {
+export function usePages(address, params, { rowsOf, keyOf, all = false }) {
   const found = useSignal({ of: null });
   const pager = useRef();
   const of = withQuery(address, params);
@@ -24,6 +26,9 @@ export function usePages(address, params, { rowsOf, keyOf }) {
     };
   }, [of]);
   const known = found.value.of === of ? found.value : {};
+  useEffect(() => {
+    if (all && known.rows && !known.isWhole && known.count < MOST_PAGES) pager.current?.more();
+  }, [all, known.count]);
   return { ...known, more: () => pager.current?.more() };
 }
 
@@ -89,7 +94,7 @@ class Pager {
 
   async #read(number) {
     const page = this.#pages[number];
-    const address = withQuery(this.address, { ...this.params, limit: SIZE, cursor: page.cursor });
+    const address = withQuery(this.address, { ...this.params, limit: number === 0 ? FIRST_SIZE : SIZE, cursor: page.cursor });
     const answer = await get(address, { signal: this.#controller.signal });
     const rows = this.rowsOf(answer);
     if (number === 0) this.#first = answer;
@@ -112,6 +117,6 @@ class Pager {
       const key = this.keyOf(row);
       return !seen.has(key) && seen.add(key);
     });
-    this.show({ rows, first: this.#first, error, isWhole: !this.#pages.at(-1).next });
+    this.show({ rows, first: this.#first, error, isWhole: !this.#pages.at(-1).next, count: this.#pages.length });
   }
 }

@@ -14,7 +14,11 @@ import { Facts } from "../parts/table.js";
 const wordsOf = (act) => act.replaceAll("_", " ");
 
 export default function Audit({ id }) {
-  const found = usePages("/api/v1/audit", {}, { rowsOf: (answer) => answer.entries, keyOf: (entry) => String(entry.seq) });
+  const found = usePages("/api/v1/audit", {}, {
+    rowsOf: (answer) => answer.entries,
+    keyOf: (entry) => String(entry.seq),
+    all: Boolean(queried("q") || id),
+  });
   const text = queried("q").toLowerCase();
   const rows = found.rows?.filter((entry) => [entry.act, wordsOf(entry.act), entry.subject, entry.actor, entry.reason].some((one) => (one ?? "").toLowerCase().includes(text)));
   const lede = html`

@@ -1,12 +1,13 @@
 // Crons: what is submitted by the clock, when it was last and when it is next.
 import { plural, span, time } from "../lib/format.js";
-import { clock, useResource } from "../lib/live.js";
+import { clock } from "../lib/live.js";
+import { usePages } from "../lib/pages.js";
 import { queried } from "../lib/router.js";
 import { html } from "../lib/ui.js";
 import { Empty } from "../parts/empty.js";
 import { Search } from "../parts/filters.js";
 import { Lede } from "../parts/master.js";
-import { Shown } from "../parts/notice.js";
+import { ProblemNotice, Waiting } from "../parts/notice.js";
 import { Table } from "../parts/table.js";
 
 const LATE = 60; // s after its time
@@ -16,11 +17,12 @@ async def report(): ...`;
 const left = (cron) => (Date.parse(cron.next_tick) - clock.value) / 1000;
 
 export default function Crons() {
-  const found = useResource("/api/v1/crons");
+  const found = usePages("/api/v1/crons", {}, { rowsOf: (answer) => answer.crons, keyOf: (cron) => cron.name, all: true });
   return html`
-    <${Headline} crons=${found.data?.crons} />
+    <${Headline} crons=${found.rows} />
     <div class="bar-top"><${Search} label="Search periodic tasks" /></div>
-    <${Shown} resource=${found} rows=${4}>${(data) => html`<${Rows} crons=${data.crons} />`}<//>`;
+    ${found.error && html`<${ProblemNotice} error=${found.error} />`}
+    ${found.rows === undefined ? !found.error && html`<${Waiting} rows=${4} />` : html`<${Rows} crons=${found.rows} />`}`;
 }
 
 function Headline({ crons }) {

@@ -1,7 +1,8 @@
 // Task types: how much of each waits and runs, and which are paused.
 import { isOperator, may, path, put } from "../lib/api.js";
 import { plural, span, time } from "../lib/format.js";
-import { clock, useResource } from "../lib/live.js";
+import { clock } from "../lib/live.js";
+import { usePages } from "../lib/pages.js";
 import { useKeys } from "../lib/keys.js";
 import { queried } from "../lib/router.js";
 import { html, useSignal } from "../lib/ui.js";
@@ -10,7 +11,7 @@ import { Empty } from "../parts/empty.js";
 import { Chips, Search } from "../parts/filters.js";
 import { List } from "../parts/list.js";
 import { Ask, Detail, Lede, Master, withFilters } from "../parts/master.js";
-import { Shown } from "../parts/notice.js";
+import { ProblemNotice, Waiting } from "../parts/notice.js";
 import { Facts } from "../parts/table.js";
 
 const STATES = [["", "All"], ["busy", "Busy"], ["paused", "Paused"]];
@@ -21,27 +22,33 @@ const waitingOf = (type) => (type.waiting ? Object.values(type.waiting).reduce((
 const shown = (number) => (number === null || number === undefined ? "–" : number.toLocaleString("en"));
 
 export default function Types({ name }) {
-  const found = useResource("/api/v1/task-types");
+  const found = usePages("/api/v1/task-types", {}, {
+    rowsOf: (answer) => answer.task_types,
+    keyOf: (type) => type.task_type,
+    all: Boolean(queried("q") || queried("state") || name),
+  });
   const lede = html`
-    <${Headline} types=${found.data?.task_types} />`;
+    <${Headline} types=${found.rows} isWhole=${found.isWhole} />`;
   const filters = html`
     <div class="bar-top"><${Search} label="Search task types" /></div>
     <div class="bar-top"><${Chips} label="State" name="state" options=${STATES} /></div>`;
-  const list = html`<${Shown} resource=${found} rows=${6}>${(data) => html`<${Rows} types=${data.task_types} name=${name} />`}<//>`;
-  const chosen = name && (found.data?.task_types.find((type) => type.task_type === name) ?? { task_type: name });
-  return html`<${Master} lede=${lede} filters=${filters} list=${list} detail=${chosen && found.data && html`<${Type} type=${chosen} key=${name} />`} />`;
+  const list = html`
+    ${found.error && html`<${ProblemNotice} error=${found.error} />`}
+    ${found.rows === undefined ? !found.error && html`<${Waiting} rows=${6} />` : html`<${Rows} types=${found.rows} name=${name} more=${found.more} />`}`;
+  const chosen = name && (found.rows?.find((type) => type.task_type === name) ?? { task_type: name });
+  return html`<${Master} lede=${lede} filters=${filters} list=${list} detail=${chosen && found.rows && html`<${Type} type=${chosen} key=${name} />`} />`;
 }
 
-function Headline({ types }) {
+function Headline({ types, isWhole }) {
   if (!types) return html`<${Lede} title="Task types" />`;
   const paused = types.filter((type) => type.paused);
   const title = !types.length ? "No task types yet."
     : paused.length === 1 ? `${paused[0].task_type} is paused.`
-    : paused.length ? `${paused.length} of ${plural(types.length, "task type")} are paused.` : `All ${plural(types.length, "task type")} may start.`;
+    : paused.length ? `${paused.length} of ${plural(types.length, "task type")} are paused.` : `${isWhole ? "All " : "More than "}${plural(types.length, "task type")} may start.`;
   return html`<${Lede} title=${title}>Those that code has declared, and those with tasks that wait or run.<//>`;
 }
 
-function Rows({ types, name }) {
+function Rows({ types, name, more }) {
   const text = queried("q").toLowerCase();
   const state = queried("state");
   const rows = types.filter((type) => type.task_type.toLowerCase().includes(text)
@@ -50,7 +57,7 @@ function Rows({ types, name }) {
   if (!rows.length) return html`<${Empty} title="No task type fits these filters."><a class="link" href="/types">Show all types</a><//>`;
   const most = Math.max(1, ...rows.map(waitingOf));
   return html`
-    <${List} label="Task types" rows=${rows} keyOf=${(type) => type.task_type} columns="ty" current=${name}
+    <${List} label="Task types" rows=${rows} keyOf=${(type) => type.task_type} columns="ty" current=${name} onEnd=${more}
       href=${(type) => withFilters(`/types/${encodeURIComponent(type.task_type)}`)} row=${(type) => cells(type, most)}
       head=${html`<span>Type</span><span class="hide-s">Who waits</span><span class="num">Wait</span><span class="num">Run</span>`} />`;
 }

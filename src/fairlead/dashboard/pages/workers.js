@@ -21,7 +21,11 @@ const MOST_CELLS = 24;
 const ageOf = (worker) => since(worker.seen_at, clock.value);
 
 export default function Workers({ id }) {
-  const found = usePages("/api/v1/workers", {}, { rowsOf: (answer) => answer.workers, keyOf: (worker) => worker.worker_id });
+  const found = usePages("/api/v1/workers", {}, {
+    rowsOf: (answer) => answer.workers,
+    keyOf: (worker) => worker.worker_id,
+    all: Boolean(queried("q") || queried("state") || id),
+  });
   const lede = html`
     <${Headline} workers=${found.rows} isWhole=${found.isWhole} />`;
   const filters = html`
@@ -31,7 +35,7 @@ export default function Workers({ id }) {
     ${found.error && html`<${ProblemNotice} error=${found.error} />`}
     ${found.rows === undefined ? !found.error && html`<${Waiting} rows=${5} />` : html`<${Rows} ...${found} id=${id} />`}`;
   const chosen = id && found.rows?.find((worker) => worker.worker_id === id);
-  const gone = id && found.rows && !chosen && html`<${Detail} title=${shortId(id)} back="/workers" backTitle="Workers"
+  const gone = id && found.rows && found.isWhole && !chosen && html`<${Detail} title=${shortId(id)} back="/workers" backTitle="Workers"
     sub="No such worker was seen within the last hour." />`;
   return html`<${Master} lede=${lede} filters=${filters} list=${list} detail=${chosen ? html`<${Worker} worker=${chosen} key=${id} />` : gone} />`;
 }
