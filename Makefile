@@ -17,15 +17,18 @@ SPREAD := --dist loadfile --no-loadscope-reorder
 QUICK := tests/house tests/unit tests/tour tests/store -m "not (other_server or long)"
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test quick check format bench docs chaos test-servers test-browser test-asymptote
+.PHONY: help install run cluster-demo test quick check format bench docs chaos test-servers test-browser test-asymptote
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## make .venv with Fairlead and its tools (does nothing when up to date)
 
 run: install ## start Fairlead with sample work
 	$(BIN)/fairlead up --demo
+
+cluster-demo: install ## run sample work on a cluster of three shards, and show where
+	@$(BIN)/python scripts/cluster-demo
 
 test: install test-servers test-browser test-asymptote ## run the tests
 	$(BIN)/python -m pytest -n 6 $(SPREAD)

@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SCENARIOS = ("throughput", "memory", "pickup", "http", "live", "estimates", "simulator", "history")
+SCENARIOS = (
+    *("throughput", "memory", "namespaces", "pickup", "http", "live", "estimates"),
+    *("simulator", "history"),
+)
 REPLAYS = ("gateway_replay", "virtual_replay")
 ORDER = "better priorities started first"  # among tasks that are due at once: reported, not required yet
 

@@ -105,9 +105,10 @@ async def serve(
     async with AsyncExitStack() as stack:
         gateways = await _gateways(stack, stores, settings, host)
         home, beside = gateways[0], SideWorks()
+        for store in {gateway.store.connection.address: gateway.store for gateway in gateways}.values():
+            await warn_if_not_durable(store.connection)
         for gateway in gateways:
             own = settings.of_namespace(gateway.namespace)
-            await warn_if_not_durable(gateway.store.connection)
             await add_archive(stack, gateway.store, own)
             await stack.enter_async_context(_services(gateway.store, own, stop, gateway))
             caretaker = Caretaker(gateway.store)
