@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import redis
 from msgspec.structs import replace
 
+from fairlead import errors
 from fairlead.settings import EngineSettings, Settings
 from fairlead.store.doctor.doctor import examine
 from fairlead.store.store import Store
@@ -17,7 +19,8 @@ from tests.conftest import Clock
 from tests.connections import PatientConnection
 from tests.faults.replicas import is_linked, primary_and_replica
 from tests.pages import Page, all_blocks
-from tests.store.test_address import works
+from tests.servers import binary, free_port, running
+from tests.store.test_address import certify, is_watched, works
 from tests.waiting import wait_until
 
 STORE = Path(__file__).parents[2] / "src" / "fairlead" / "store"
@@ -68,6 +71,51 @@ async def test_it_can_do_all_that_fairlead_does_and_reach_nothing_else() -> None
         for command in ("GET other", "GET {fl:n0}", "FLUSHALL", "KEYS *", "CONFIG GET *", "PUBLISH x y"):
             assert b"has no permissions" in dry_run(admin, command), command
         assert dry_run(admin, "GET {fl:n0}:meta") == b"OK"
+
+
+async def test_it_is_enough_behind_sentinels_with_a_user_of_their_own(tmp_path: Path) -> None:
+    port, sentinel = free_port(), free_port()
+    config = tmp_path / "sentinel.conf"
+    config.write_text(
+        f"port {sentinel}\nbind 127.0.0.1\ndir {tmp_path}\n"
+        f"sentinel monitor jobs 127.0.0.1 {port} 1\n"
+        "user watcher on >se/same +sentinel +subscribe +ping allchannels\n"
+    )
+    with running("valkey", "--port", str(port), "--bind", "127.0.0.1") as server:
+        with redis.Redis.from_url(server.url) as admin:
+            assert admin.execute_command(*setuser())
+        watching = subprocess.Popen(
+            [str(binary("valkey")), str(config), "--sentinel"], stdout=subprocess.DEVNULL
+        )
+        try:
+            with redis.Redis(port=sentinel) as client:
+                await wait_until(lambda: is_watched(client), because="the Sentinel has found the primary")
+                client.execute_command("ACL", "SETUSER", "default", "off")
+            url = f"redis+sentinel://fairlead:CHANGE-ME@127.0.0.1:{sentinel}/jobs?sentinel_username=watcher"
+            await works(f"{url}&sentinel_password=se%2Fsame")
+            with pytest.raises(errors.StoreUnavailable, match="WRONGPASS") as refused:
+                await works(f"{url}&sentinel_password=guessed")
+            assert "guessed" not in str(refused.value)
+        finally:
+            watching.kill()
+            watching.wait()
+
+
+async def test_it_is_enough_in_a_cluster_behind_tls(tmp_path: Path) -> None:
+    if not binary("redis"):
+        pytest.skip("no server that speaks TLS on this machine")
+    certify(tmp_path)
+    port, ca = free_port(), tmp_path / "ca.pem"
+    tls = (
+        *("--tls-port", str(port), "--bind", "127.0.0.1", "--tls-auth-clients", "no", "--tls-cluster", "yes"),
+        *("--tls-cert-file", str(tmp_path / "server.pem"), "--tls-key-file", str(tmp_path / "server.key")),
+        *("--tls-ca-cert-file", str(ca), "--cluster-enabled", "yes"),
+    )
+    with running("redis", *tls) as server, redis.Redis.from_url(server.url) as admin:
+        admin.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+        await wait_until(lambda: b"cluster_state:ok" in admin.execute_command("CLUSTER", "INFO"))
+        assert admin.execute_command(*setuser())
+        await works(f"rediss+cluster://fairlead:CHANGE-ME@127.0.0.1:{port}?ssl_ca_certs={ca}")
 
 
 def dry_run(client: Any, command: str) -> bytes:
