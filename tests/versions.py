@@ -14,7 +14,7 @@ import pytest
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[1]
-#: The commit whose code stands for the previous release, until there is a tag.
+#: The commit that stands for the previous release until one is tagged (`v1.2.3`).
 PREVIOUS = "e372b091bc9b6809b030d636593b81596747946c"
 
 
@@ -77,13 +77,23 @@ class Running:
 
 
 def previous_release(folder: Path) -> Version:
-    """Its source, taken from the history of this repository; skips where that is not there."""
-    archive = subprocess.run(["git", "archive", PREVIOUS, "src"], cwd=ROOT, capture_output=True)
-    if archive.returncode:
-        words = f"the previous release ({PREVIOUS[:7]}) is not in the git history here: fetch all of it"
+    """Its source, taken from the history of this repository; skips where that cannot be had."""
+    commit = _git("describe", "--tags", "--abbrev=0", "--match", "v*", "HEAD^").decode().strip() or PREVIOUS
+    archive = _git("archive", commit, "src")
+    if not archive and _git("rev-parse", "--is-shallow-repository").strip() == b"true":
+        _git("fetch", "--quiet", "--depth", "1", "origin", commit)
+        archive = _git("archive", commit, "src")
+    if not archive:
+        words = f"the previous release ({commit[:7]}) is not in the git history here: fetch all of it"
         pytest.fail(words) if os.environ.get("CI") else pytest.skip(words)
-    subprocess.run(["tar", "-x", "-C", str(folder)], input=archive.stdout, check=True)
+    subprocess.run(["tar", "-x", "-C", str(folder)], input=archive, check=True)
     return Version("old", folder / "src")
+
+
+def _git(*arguments: str) -> bytes:
+    """What it printed; nothing if it failed."""
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True)
+    return b"" if done.returncode else done.stdout
 
 
 def this_version() -> Version:
