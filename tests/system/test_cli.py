@@ -26,29 +26,6 @@ def fairlead(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_demo_runs_its_tasks_and_the_doctor_finds_nothing(tmp_path: Path) -> None:
-    up = fairlead("up", "--demo", "--once", "--port", "0", home=tmp_path)
-    assert up.returncode == 0, up.stderr
-    assert "Fairlead listens at http://127.0.0.1:" in up.stdout
-    assert up.stdout.count("  done ") == 8
-    assert "The doctor says: every invariant holds." in up.stdout
-    doctor = fairlead("doctor", home=tmp_path)
-    assert (doctor.returncode, doctor.stdout) == (0, "Namespace 'default': every invariant holds.\n")
-
-
-async def test_the_demo_shares_nothing_with_applications(tmp_path: Path) -> None:
-    shell = Shell(tmp_path)
-    await shell.run("limit", "set", "gpu", "--limit", "7")
-    up = await shell.run("up", "--demo", "--once", "--port", "0")
-    assert "Demo, in the namespace default-demo: " in up.out
-    limits = await shell.run("limit", "status", "--output", "json")
-    assert [(one["name"], one["limit"]) for one in json.loads(limits.out)["limits"]] == [("gpu", 7)]
-    tasks = await shell.run("task", "list", "--output", "json")
-    assert json.loads(tasks.out)["tasks"] == []
-    of_demo = await shell.run("task", "list", "--namespace", "default-demo", "--output", "json")
-    assert len(json.loads(of_demo.out)["tasks"]) == 8
-
-
 def test_up_stops_on_a_signal_and_leaves_no_server_behind(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [FAIRLEAD, "up", "--data", str(tmp_path), "--port", "0"],
@@ -77,10 +54,10 @@ async def test_the_doctor_names_a_breach_and_ends_with_1(tmp_path: Path, server:
     up = await shell.run("up", "--demo", "--once", "--port", "0", *where, "cli-doctor")
     assert up.code == 0, up.err
     with redis.Redis.from_url(server.url) as client:
-        client.hset(f"{{fl:{namespace}}}:limit:gpu", "used", "1")
+        client.hset(f"{{fl:{namespace}}}:limit:image_gen", "used", "1")
         doctor = await shell.run("doctor", *where, namespace)
         assert doctor.code == 1
-        assert "limit gpu" in doctor.out
+        assert "limit image_gen" in doctor.out
         as_json = json.loads((await shell.run("doctor", *where, namespace, "--output", "json")).out)
         assert {breach["invariant"] for breach in as_json["breaches"]} >= {"I3"}
         client.delete(*client.keys("{fl:cli-doctor*"))

@@ -4,6 +4,7 @@ import asyncio
 import socket
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import quote
@@ -11,9 +12,9 @@ from urllib.parse import quote
 from cyclopts import Parameter
 
 from fairlead.api.serving import address_of, check_exposure, serve
-from fairlead.background import done_before, loop_factory
+from fairlead.background import done_before, keep_running, loop_factory
 from fairlead.checks import check_whole
-from fairlead.cli.demo import run_demo
+from fairlead.cli.demo.show import run_demo, run_demo_once, with_demo
 from fairlead.cli.options import MOST_PROCESSES, ServerOptions
 from fairlead.cli.server import LISTEN, SERVER, ListenOptions
 from fairlead.client.target import Target
@@ -38,9 +39,11 @@ class Work:
     ] = None
     processes: Annotated[int, Parameter(help="Worker processes for the app.")] = 1
     demo: Annotated[
-        bool, Parameter(help="Run sample tasks in a namespace of their own, and show what happens.")
+        bool, Parameter(help="Run sample work in a namespace of its own, and show it on the dashboard.")
     ] = False
-    once: Annotated[bool, Parameter(help="Stop when the sample tasks are done.")] = False
+    once: Annotated[
+        bool, Parameter(help="Stop when the first of the sample work is done, quickly, and say how it went.")
+    ] = False
 
 
 WORK = Work()
@@ -54,13 +57,15 @@ def up(*, work: Work = WORK, where: ListenOptions = LISTEN, options: ServerOptio
     raise_open_files()
     opened = where.listen(settings)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        opening = gateway_stores(settings, sources, govern=where.govern, recall=recall_from_history)
-        return runner.run(Up(settings, where, work, options.config).run(opening, opened))
+        everything = Up(settings, where, work, options.config)
+        opening = gateway_stores(everything.served, sources, govern=where.govern, recall=recall_from_history)
+        return runner.run(everything.run(opening, opened))
 
 
 class Up:
     def __init__(self, settings: Settings, where: ListenOptions, work: Work, config: Path | None) -> None:
         self._settings = settings
+        self.served = with_demo(settings) if work.demo else settings
         self._where = where
         self._work = work
         self._config = config
@@ -75,7 +80,10 @@ class Up:
             await check_exposure(stores, host, self._where.insecure)
             print(f"Fairlead listens at {address_of(opened)}", flush=True)
             async with asyncio.TaskGroup() as group:
-                group.create_task(serve(stores, self._settings, host, opened, self._stop, end))
+                group.create_task(serve(stores, self.served, host, opened, self._stop, end))
+                if self._work.demo and not self._work.once:
+                    demo = keep_running("demo", partial(run_demo, store))
+                    group.create_task(done_before(demo, self._stop.requested.wait()))
                 code = await self._until_stopped(store)
                 end.set()  # not before: it serves while the worker drains
         return code
@@ -93,10 +101,9 @@ class Up:
             self._supervisor.hurry()
 
     async def _until_stopped(self, store: Store) -> int:
-        if self._work.demo:
-            demo = run_demo(self._url(store), self._settings.engine.namespace)
-            await done_before(demo, self._stop.requested.wait())
-        if self._work.once or self._stop.requested.is_set():
+        if self._work.once:
+            if self._work.demo:
+                await done_before(run_demo_once(store), self._stop.requested.wait())
             return 0
         print("Press Ctrl-C to stop.", flush=True)
         if self._work.app:
