@@ -3,6 +3,7 @@
 import asyncio
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from chaos.options import Options
 from chaos.results import keep
@@ -13,7 +14,7 @@ SUBMITS = 10_000
 
 def run(options: Options) -> None:
     losses = options.sized(5)
-    figures = {}
+    figures: dict[str, Any] = {"seed": options.seed}
     for durability in ("always", "ledger"):
         print(f"restores: {durability}, seed {options.seed}, {losses} losses", flush=True)
         figures[durability] = asyncio.run(_lose(options.seed, durability, losses))
@@ -22,7 +23,7 @@ def run(options: Options) -> None:
     print(f"kept in {keep('restores', figures)}")
 
 
-async def _lose(seed: int, durability: str, losses: int) -> dict[str, object]:
+async def _lose(seed: int, durability: str, losses: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         async with site(Path(folder), durability) as place:
             return await play(place, seed, submits=SUBMITS, losses=losses)

@@ -141,7 +141,6 @@ async def play(site: Site, seed: int, *, submits: int, losses: int) -> dict[str,
     assert await examine(store.connection) == [], seed
     await store.close()
     return {
-        "seed": seed,
         "acknowledged": len(acknowledged),
         "losses": losses,
         "missing": len(lost),
