@@ -71,6 +71,14 @@ async def a_tenant_finds_its_own(api: httpx.AsyncClient, store: Store, keys: Key
     ]
     refused(await api.delete(f"{TASKS}/{task_id}"), 409, "already_finished")
     refused(await api.get(TASKS, params={"since": "yesterday"}), 422, "invalid_input", "since")
+    named = {"tenant": "ann"}
+    for address in (TASKS, "/api/v1/jobs"):
+        assert good(await api.get(address, params=named))
+        refused(await api.get(address, params={"tenant": "bob"}), 403, "forbidden")
+    everybodys = {"Authorization": f"Bearer {await keys.make()}"}
+    found = good(await api.get(TASKS, params=named, headers=everybodys))["tasks"]
+    assert [task["task_id"] for task in found] == [waiting, task_id]
+    assert good(await api.get(TASKS, params={"tenant": "bob"}, headers=everybodys))["tasks"] == []
     api.headers.update(bob)
     assert good(await api.get(TASKS))["tasks"] == []
     for address in (f"{TASKS}/{task_id}", f"{TASKS}/{task_id}/history"):

@@ -11,6 +11,8 @@ from fairlead.history.archive import SqlArchive
 from fairlead.history.opening import History
 from fairlead.model.job import NewStep
 from fairlead.model.reports import Completed, Failed
+from fairlead.settings import TaskSettings
+from fairlead.settings.limits import Slots
 from fairlead.store.store import Store
 from fairlead.upkeep.recorder import Recorder
 from tests.conftest import Clock
@@ -18,6 +20,8 @@ from tests.recording import record_all
 from tests.store.job_steps import complete, job
 from tests.store.namespace import claim_one, new, raw
 
+#: The second of three jobs; two of them need a limit.
+STEPS = (NewStep("two", "draw"), NewStep("two", "draw"), NewStep("two", "echo"))
 FAILURE: Any = {"code": "busy", "message": "No ROOM: 100% used_up", "retriable": False}
 
 
@@ -80,8 +84,34 @@ async def test_a_job_that_has_left_is_as_it_was(archived: Store, recorder: Recor
     assert [one.job_id for one in page.jobs] == others[::-1]
     page = await archived.jobs.page(limit=3, cursor=page.next_cursor)
     assert [one.job_id for one in page.jobs] == [submitted.job_id]
+    page = await archived.jobs.page(tenant="acme")
+    assert [one.job_id for one in page.jobs] == []
     page = await archived.jobs.page(user_id="bob", since=0, status="CANCELLED")
     assert [one.job_id for one in page.jobs] == [others[1]]
+
+
+async def test_jobs_are_found_by_the_limits_that_their_steps_have_needed(
+    archived: Store, recorder: Recorder
+) -> None:
+    """Those that are here, and those that have left."""
+    store = archived
+    await store.declare("code", {"draw": TaskSettings(limits={"gpu": 1})}, {"gpu": Slots(limit=9)})
+    await store.workers.register("w", capacity=9)
+    gone, here, other = [await store.jobs.submit(job(NewStep("one", "echo"), step)) for step in STEPS]
+    assert (await store.jobs.page(needs="gpu")).jobs == []
+    result = {"status": "ok", "data": {}}
+    for _ in range(2):  # the second step of each is queued when the first has ended
+        for task in (await store.claim("w", 3)).tasks:
+            await complete(store, task, result)
+    await record_all(recorder)
+    await leave(store, gone.job_id, kind="job")
+    page = await store.jobs.page(needs="gpu", status="COMPLETED")
+    assert [one.job_id for one in page.jobs] == [here.job_id, gone.job_id]
+    page = await store.jobs.page(needs="gpu", limit=1)
+    assert [one.job_id for one in page.jobs] == [here.job_id]
+    page = await store.jobs.page(needs="gpu", limit=1, cursor=page.next_cursor)
+    assert [one.job_id for one in page.jobs] == [gone.job_id]
+    assert len((await store.jobs.page()).jobs) == 3 and other
 
 
 async def test_lists_of_here_and_there_are_one(

@@ -52,14 +52,18 @@ async def test_the_schema_is_the_sum_of_the_migrations(history: History) -> None
     assert expected[0] and len(expected[1]) > 60
     for version in range(newest_schema()):
         await _drop_all(database)
-        async with database.migrating() as transaction:
-            await transaction.run("CREATE TABLE migrations (version INTEGER PRIMARY KEY)")
-            for number, script in enumerate(scripts()[:version], 1):
-                for statement in database.statements(script):
-                    await transaction.run(statement)
-                await transaction.run("INSERT INTO migrations (version) VALUES (?)", number)
+        await _begin_with(database, version)
         assert await migrate(database) == (version, newest_schema())
         assert await schema_of(database) == expected
+
+
+async def _begin_with(database: Database, version: int) -> None:
+    async with database.migrating() as transaction:
+        await transaction.run("CREATE TABLE migrations (version INTEGER PRIMARY KEY)")
+        for number, script in enumerate(scripts()[:version], 1):
+            for statement in database.statements(script):
+                await transaction.run(statement)
+            await transaction.run("INSERT INTO migrations (version) VALUES (?)", number)
 
 
 async def _drop_all(database: Database) -> None:
@@ -70,6 +74,27 @@ async def _drop_all(database: Database) -> None:
             else "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
         ):
             await transaction.run(f"DROP TABLE {name}")
+
+
+async def test_jobs_of_an_earlier_version_are_found_by_their_limits(history: History) -> None:
+    database = history.database
+    await _begin_with(database, 2)
+    async with database.transaction() as transaction:
+        for place, job, namespace in ((7, "j1", 1), (8, "j2", 1), (9, "j1", 2)):
+            await transaction.run(
+                "INSERT INTO jobs (place, namespace, id, feature_name, status, priority, created_at, record, "
+                "event) VALUES (?, ?, ?, 'f', 'COMPLETED', 2, 0, ?, 1)",
+                *(place, namespace, job, b""),
+            )
+        for place, of in ((17, "j1"), (18, "j1"), (19, None)):
+            await transaction.run(
+                "INSERT INTO tasks (place, namespace, id, task_type, status, priority, job_id, created_at, "
+                "attempts, fence, record, event) VALUES (?, 1, ?, 't', 'completed', 2, ?, 0, 1, 1, ?, 1)",
+                *(place, f"t{place}", of, b""),
+            )
+            await transaction.run("INSERT INTO task_limits VALUES (1, 'gpu', ?)", place)
+    assert await migrate(database) == (2, newest_schema())
+    assert await database.read("SELECT * FROM job_limits") == [(1, "gpu", 7)]
 
 
 async def test_a_newer_schema_is_left_alone(history: History) -> None:

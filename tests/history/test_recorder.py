@@ -131,6 +131,32 @@ async def test_a_job_is_kept_with_all_its_fields(store: Store, history: History,
     assert fields_of_job(row) == await fields(store, "job", row.id)
 
 
+async def test_whatever_the_store_accepts_is_recorded(
+    store: Store, history: History, recorder: Recorder
+) -> None:
+    """A database that refused a value would keep the recorder from all that comes after it."""
+    long, any_text = "\U0001f916" * 200, "\0 \x1b \ud800 \u202e é" + "\U0001f916" * 900
+    await store.workers.register("w", capacity=9)
+    huge = {"n": 10**300, "f": 1e308, "text": "\0" * 40_000, "other": "é" * 5_000}
+    await store.submit(
+        *[new(user_id=long, tenant=long, trace_id=long, idempotency_key=long, parameters=huge)] * 1,
+        *[new(user_id=long[n:], parameters={"n": n}) for n in (1, 2)],
+    )
+    first, second, third = (await store.claim("w", 3)).tasks
+    await store.complete("w", Completed(first.task_id, first.fence, result=huge))
+    failure: Any = {"code": any_text, "message": any_text, "traceback": any_text, "jitter": 0}
+    for task, retriable in ((second, False), (third, True)):
+        await store.fail("w", Failed(task.task_id, task.fence, retriable=retriable, **failure))
+    await store.jobs.submit(job(user_id=long, tenant=long, input_data=huge))
+    await store.audit.record("ann", "set", any_text.replace("\ud800", ""), huge, None)
+    await record_all(recorder)
+    rows = await task_rows(history)
+    assert len(rows) == 4 and len(await job_rows(history)) == 1
+    for row in rows:
+        assert Task.from_record(row.id, read_record(fields_of(row))) == await store.get(row.id)
+    assert await history.database.read("SELECT missing FROM generations") == [(0,)]
+
+
 async def test_two_recorders_at_once_record_each_event_once(
     store: Store, history: History, recorder: Recorder
 ) -> None:

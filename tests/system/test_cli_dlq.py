@@ -107,6 +107,18 @@ async def test_those_that_fit_are_replayed_at_a_rate(live_store: Store, shell: S
     assert (refused.code, "--rate: expected a rate" in refused.err) == (2, True)
 
 
+async def test_they_are_replayed_with_other_parameters(live_store: Store, shell: Shell) -> None:
+    given = {"size": 9, "name": "a"}
+    one, two, three = [await dead(live_store, parameters=given) for _ in range(3)]
+    assert (await shell.run("dlq", "replay", one, "--param", "size=1")).code == 0
+    assert (await shell.run("dlq", "replay", two, "--parameters", '{"size": 2}')).code == 0
+    refused = await shell.run("dlq", "replay", "--all", "--param", "size")
+    assert (refused.code, "name=value" in refused.err) == (2, True)
+    found = [(await live_store.get(task_id)).parameters for task_id in (one, two, three)]
+    assert found == [{"size": 1, "name": "a"}, {"size": 2}, given]
+    assert await left(live_store) == [three]
+
+
 async def test_replaying_all_names_a_task_whose_limit_is_gone(live_store: Store, shell: Shell) -> None:
     group = NewTask(task_type="other", concurrency_group="g", concurrency_limit=2, delay_seconds=600)
     await live_store.submit_one(group)

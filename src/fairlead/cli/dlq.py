@@ -1,7 +1,7 @@
 """`fairlead dlq`: failed and dead-lettered tasks, to be run again or forgotten."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -15,6 +15,7 @@ from fairlead.cli.listing import LIST, ListOptions, View, gathered, show
 from fairlead.cli.moments import read_moment
 from fairlead.cli.options import DEFAULTS, Options, open_backend
 from fairlead.cli.output import agreed, each, print_json, printable, say
+from fairlead.cli.submit import JsonObject, Repeated, given_parameters
 from fairlead.cli.table import Columns, print_facts, table_of
 from fairlead.errors import FairleadError, InvalidInput, NotPurgeable, NotReplayable, StepOfJob, UnknownTask
 from fairlead.model.dead_letter import DeadFilter, why_dead
@@ -158,12 +159,29 @@ NAMED = Choice()
 async def replay(
     *task_ids: TaskIds,
     choice: Choice = NAMED,
+    param: Annotated[
+        tuple[str, ...],
+        Repeated,
+        Parameter(help="name=value of a parameter to change: JSON if it reads as JSON; repeatable."),
+    ] = (),
+    parameters: JsonObject = None,
     rate: Annotated[str | None, Parameter(help="At most this many, as in 10/s or 60/min.")] = None,
     options: Options = DEFAULTS,
 ) -> int:
-    """Queue failed and dead-lettered tasks again, with all their retries; the jobs of steps are resumed."""
+    """Queue failed and dead-lettered tasks again, with all their retries; the jobs of steps are resumed.
+
+    --param changes some of their parameters, --parameters replaces all; steps have none of their own.
+    """
     choice.check(task_ids)
-    return await _do("replay", task_ids, choice, options, _interval(rate))
+    given, is_whole = given_parameters(parameters, param), parameters is not None
+
+    async def replay_one(backend: Backend, task_id: str) -> list[str]:
+        if not given and not is_whole:
+            return await backend.replay(task_id)
+        known = {} if is_whole else (await backend.get(task_id)).parameters
+        return await backend.replay(task_id, {**known, **given})
+
+    return await _do("replay", replay_one, task_ids, choice, options, _interval(rate))
 
 
 @app.command
@@ -178,11 +196,17 @@ def purge(
     if not yes and not agreed(f"Forget {words} for good?"):
         say("Nothing was purged.")
         return FAILED
-    return asyncio.run(_do("purge", task_ids, choice, options))
+    return asyncio.run(_do("purge", _purge, task_ids, choice, options))
+
+
+async def _purge(backend: Backend, task_id: str) -> list[str]:
+    await backend.purge(task_id)
+    return [task_id]
 
 
 async def _do(
     act: Literal["replay", "purge"],
+    do: Callable[[Backend, str], Awaitable[list[str]]],
     task_ids: Sequence[str],
     choice: Choice,
     options: Options,
@@ -196,11 +220,7 @@ async def _do(
             if task_id in done:  # another step of its job was replayed
                 continue
             try:
-                if act == "replay":
-                    done |= dict.fromkeys(await backend.replay(task_id))
-                else:
-                    await backend.purge(task_id)
-                    done[task_id] = None
+                done |= dict.fromkeys(await do(backend, task_id))
             except (UnknownTask, NotReplayable, NotPurgeable, StepOfJob) as problem:
                 if not choice.every:  # of all: somebody else was faster, or it is up to its job
                     refused[task_id] = problem

@@ -46,6 +46,8 @@ class Past:
     ] = None
     until: Annotated[str | None, Parameter(help="Only those accepted until then.")] = None
     error: Annotated[str | None, Parameter(help="Only those with this text in their error.")] = None
+    tenant: Annotated[str | None, Parameter(help="Only those of this tenant.")] = None
+    needs: Annotated[str | None, Parameter(help="Only those that need this limit.")] = None
 
     @property
     def wanted(self) -> PastFilter:
@@ -53,6 +55,8 @@ class Past:
             "since": read_moment("--since", self.since),
             "until": read_moment("--until", self.until),
             "error": self.error,
+            "tenant": self.tenant,
+            "needs": self.needs,
         }
 
 

@@ -39,25 +39,29 @@ class Attempts:
     """Of some events. A cancelled run is known by its task alone: its event has the fence that ended it."""
 
     rows: list[AttemptRow]
-    cancelled: list[tuple[int, str]]  # when, and the task
+    cancelled: list[tuple[int, str, int]]  # when, the task, and its namespace
 
 
 def attempts_of(namespace: int, events: Iterable[Row], records: Mapping[str, Fields]) -> Attempts:
     rows: dict[tuple[str, int], AttemptRow] = {}
-    cancelled: list[tuple[int, str]] = []
+    cancelled: list[tuple[int, str, int]] = []
     for event in events:
         if event.act == Act.CLAIM:
             row = AttemptRow(event.task, event.fence, namespace, event.detail.get("worker"), event.at)
         elif event.before != State.EXECUTING or event.after == State.EXECUTING:
             continue
         elif event.act == Act.CANCEL:
-            cancelled.append((event.at, event.task))
+            cancelled.append((event.at, event.task, namespace))
             continue
         else:
             known = rows.get((event.task, event.fence)) or AttemptRow(event.task, event.fence, namespace)
             code, message, traceback = _failure(event, records)
             row = known._replace(
-                ended_at=event.at, ended_by=event.act, error_code=code, error=message, traceback=traceback
+                ended_at=event.at,
+                ended_by=event.act,
+                error_code=plain(code),
+                error=message,
+                traceback=traceback,
             )
         rows[event.task, event.fence] = row
     return Attempts([*rows.values()], cancelled)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from fairlead.errors import InvalidSettings
 
 #: That grow with the work.
-TABLES = ("tasks", "task_limits", "attempts", "events", "jobs", "audit")
+TABLES = ("tasks", "task_limits", "attempts", "events", "jobs", "job_limits", "audit")
 
 Row = tuple[Any, ...]
 

@@ -74,11 +74,16 @@ async def in_chunks(rows: AsyncIterator[T], size: int = AT_ONCE) -> AsyncIterato
         yield chunk
 
 
-async def where_in(history: History, sql: str, values: Sequence[Any]) -> list[Row]:
-    """`sql` has `{marks}` where the marks of the values go."""
+async def where_in(history: History, sql: str, values: Sequence[Any], *others: Any) -> list[Row]:
+    """`sql` has `{marks}` where the marks of the values go, and those of the others after them."""
     if not values:
         return []
-    return await history.database.read(sql.format(marks=", ".join("?" * len(values))), *values)
+    return await history.database.read(sql.format(marks=", ".join("?" * len(values))), *values, *others)
+
+
+async def of_ids(history: History, sql: str, ids: Sequence[str]) -> list[Row]:
+    """The same for ids: `sql` ends with the namespace, because others in the database may have the same."""
+    return await where_in(history, sql, ids, await history.number())
 
 
 async def place_since(history: History, table: str, since: int) -> int:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fairlead.history.forgetting import forget_tasks
+from fairlead.history.forgetting import forget_jobs, forget_tasks
 from fairlead.history.generations import generations_of
 from fairlead.history.numbers import event_id
 from fairlead.history.opening import History
@@ -17,7 +17,8 @@ OLDEST = "SELECT place FROM {} WHERE namespace = ? AND completed_at IS NOT NULL 
 #: Events of tasks whose rows are gone: their records were, before they were read.
 ORPHANS = (
     "SELECT id FROM events WHERE namespace = ? AND id > ? AND id <= ? AND NOT EXISTS "
-    "(SELECT 1 FROM tasks WHERE tasks.id = events.task_id) ORDER BY id LIMIT ?"
+    "(SELECT 1 FROM tasks WHERE tasks.id = events.task_id AND tasks.namespace = events.namespace) "
+    "ORDER BY id LIMIT ?"
 )
 
 
@@ -79,9 +80,7 @@ async def _prune_by_size(history: History, most: int) -> int:
 
 async def _forget(history: History, table: str, places: list[int]) -> int:
     if places:
+        forget = forget_tasks if table == "tasks" else forget_jobs
         async with history.database.transaction() as transaction:
-            if table == "tasks":
-                await forget_tasks(transaction, await history.number(), places)
-            else:
-                await transaction.run_many("DELETE FROM jobs WHERE place = ?", [(one,) for one in places])
+            await forget(transaction, await history.number(), places)
     return len(places)

@@ -11,6 +11,7 @@ from fairlead.store.pages import A_BEGINNING, Sought
 MOST_LOOKED = 2_000  # rows that a page looks at for conditions besides that of its index
 
 TABLES = {"task": "tasks", "job": "jobs"}
+LIMITS = {"task": "task_limits", "job": "job_limits"}
 #: The columns of the fields of a record.
 COLUMNS = {
     "task": {
@@ -27,7 +28,7 @@ COMMON = "completed"  # most of what ended
 #: Conditions that have an index, the most selective first.
 INDEXED = {
     "task": ("needs", "id", "user_id", "status", "error", "task_type", "tenant", "completed"),
-    "job": ("id", "user_id", "status", "tenant", "completed"),
+    "job": ("needs", "id", "user_id", "status", "tenant", "completed"),
 }
 
 
@@ -83,10 +84,11 @@ def _rows(
     columns = {"place", "id", *COLUMNS[search.kind].values(), "error"}
     names = ", ".join(f"{table}.{name}" for name in sorted(columns))
     if index == "needs":
+        limits = LIMITS[search.kind]
         sql = (
-            f"SELECT {names} FROM task_limits JOIN tasks ON tasks.place = task_limits.place "
-            "WHERE task_limits.namespace = ? AND task_limits.place > ? AND task_limits.place < ? "
-            "AND task_limits.name = ? ORDER BY task_limits.place DESC"
+            f"SELECT {names} FROM {limits} JOIN {table} ON {table}.place = {limits}.place "
+            f"WHERE {limits}.namespace = ? AND {limits}.place > ? AND {limits}.place < ? "
+            f"AND {limits}.name = ? ORDER BY {limits}.place DESC"
         )
         return sql, within + conditions[index].values
     along = {**conditions, "error": Condition("error IS NOT NULL", ())}

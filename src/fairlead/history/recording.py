@@ -16,6 +16,7 @@ from fairlead.history.rows import (
     audit_row,
     event_row,
     job_row,
+    limits_in_job,
     limits_of,
     task_row,
 )
@@ -60,9 +61,15 @@ def _add_to(table: str, row: type, key: Sequence[str]) -> str:
 EVENTS = _insert("events", EventRow, known="(id) DO NOTHING")
 TASKS, JOBS = _replace("tasks", TaskRow), _replace("jobs", JobRow)
 ATTEMPTS = _add_to("attempts", AttemptRow, ("task_id", "fence"))
-CANCELLED = "UPDATE attempts SET ended_at = ?, ended_by = 'cancel' WHERE task_id = ? AND ended_at IS NULL"
+CANCELLED = (
+    "UPDATE attempts SET ended_at = ?, ended_by = 'cancel' "
+    "WHERE task_id = ? AND namespace = ? AND ended_at IS NULL"
+)
 AUDIT = _insert("audit", AuditRow, known="DO NOTHING")
-LIMITS = "INSERT INTO task_limits (namespace, name, place) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+LIMITS, LIMITS_OF_JOBS = (
+    f"INSERT INTO {table} (namespace, name, place) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+    for table in ("task_limits", "job_limits")
+)
 
 
 async def record(history: History, read: Read, before: Generation, after: Generation) -> None:
@@ -80,6 +87,7 @@ async def record(history: History, read: Read, before: Generation, after: Genera
         await transaction.run_many(TASKS, tasks)
         await transaction.run_many(LIMITS, [*_limits(tasks)])
         await transaction.run_many(JOBS, jobs)
+        await transaction.run_many(LIMITS_OF_JOBS, [*_limits_of_jobs(jobs)])
         await transaction.run_many(ATTEMPTS, attempts.rows)
         await transaction.run_many(CANCELLED, attempts.cancelled)
         await transaction.run_many(AUDIT, audit)
@@ -103,3 +111,7 @@ def _rows(
 
 def _limits(tasks: Iterable[TaskRow]) -> Iterable[tuple[int, str, int]]:
     return ((row.namespace, name, row.place) for row in tasks for name in limits_of(row))
+
+
+def _limits_of_jobs(jobs: Iterable[JobRow]) -> Iterable[tuple[int, str, int]]:
+    return ((row.namespace, name, row.place) for row in jobs for name in limits_in_job(row.record))

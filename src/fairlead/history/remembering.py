@@ -6,7 +6,7 @@ from functools import partial
 from fairlead.errors import FairleadError
 from fairlead.history.generations import generations_of
 from fairlead.history.opening import History, open_history
-from fairlead.history.paging import AT_ONCE, where_in
+from fairlead.history.paging import AT_ONCE, of_ids
 from fairlead.log.events import EventLog
 from fairlead.store.acceptance import Accepted
 from fairlead.store.store import Store
@@ -48,6 +48,6 @@ async def _unknown(store: Store, missing: list[Accepted]) -> list[Accepted]:
 async def _ids(history: History, table: str, ids: list[str]) -> set[str]:
     found = set[str]()
     for first in range(0, len(ids), AT_ONCE):
-        sql = f"SELECT id FROM {table} WHERE id IN ({{marks}})"
-        found.update(one for (one,) in await where_in(history, sql, ids[first : first + AT_ONCE]))
+        sql = f"SELECT id FROM {table} WHERE id IN ({{marks}}) AND namespace = ?"
+        found.update(one for (one,) in await of_ids(history, sql, ids[first : first + AT_ONCE]))
     return found

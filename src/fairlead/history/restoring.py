@@ -16,9 +16,9 @@ from fairlead.history.paging import (
     AT_ONCE,
     in_chunks,
     in_order,
+    of_ids,
     place_since,
     rows_by_place,
-    where_in,
 )
 from fairlead.history.rows import JobRow, TaskRow, fields_of, fields_of_job, unpack
 from fairlead.model.job import ENDED, JobStatus
@@ -46,20 +46,21 @@ LATEST_RECORDS = (
 GREATEST = "SELECT MAX(place) FROM {table} WHERE namespace = ?"
 LATER_EVENTS = "SELECT id, task_id FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT 1000"
 TASKS, JOBS = (
-    f"SELECT {', '.join(row._fields)} FROM {table} WHERE id IN ({{marks}}) ORDER BY place"
+    f"SELECT {', '.join(row._fields)} FROM {table} WHERE id IN ({{marks}}) AND namespace = ? ORDER BY place"
     for table, row in (("tasks", TaskRow), ("jobs", JobRow))
 )
 MISSING = (
     "SELECT DISTINCT task_id FROM events WHERE id >= ? AND namespace = ? AND act = 'submit' AND NOT EXISTS "
-    f"(SELECT 1 FROM tasks WHERE tasks.id = events.task_id) LIMIT {MOST_MISSING}"
+    f"(SELECT 1 FROM tasks WHERE tasks.id = events.task_id AND tasks.namespace = events.namespace) "
+    f"LIMIT {MOST_MISSING}"
 )
 COUNT = (
     "SELECT status, COUNT(*) FROM {table} WHERE namespace = ? AND status = ? AND event >= ? GROUP BY status"
 )
-OF_STEPS = "SELECT id, status, record FROM jobs WHERE id IN ({marks})"
+OF_STEPS = "SELECT id, status, record FROM jobs WHERE id IN ({marks}) AND namespace = ?"
 COMPLETED_STEPS = (
     "SELECT job_id, step, task_type, result, started_at, completed_at FROM tasks "
-    "WHERE job_id IN ({marks}) AND status = 'completed'"
+    "WHERE job_id IN ({marks}) AND status = 'completed' AND namespace = ?"
 )
 LATEST_AUDIT = (
     f"SELECT entry, seq, content, hash FROM audit WHERE namespace = ? ORDER BY entry DESC LIMIT {AUDITED}"
@@ -168,10 +169,10 @@ class Restore:
             last = events[-1][0]
             ids = [*dict.fromkeys(task for _, task in events)]
             for first in range(0, len(ids), AT_ONCE):
-                rows = await where_in(self._history, TASKS, ids[first : first + AT_ONCE])
+                rows = await of_ids(self._history, TASKS, ids[first : first + AT_ONCE])
                 tasks = [row for row in (TaskRow(*one) for one in rows) if row.event >= self._least]
                 jobs = [*{row.job_id for row in tasks if row.job_id}]
-                await self._restore_jobs([JobRow(*one) for one in await where_in(self._history, JOBS, jobs)])
+                await self._restore_jobs([JobRow(*one) for one in await of_ids(self._history, JOBS, jobs)])
                 await self._restore_tasks(tasks)
 
     def _of(self, table: str, row: type[T], statuses: Sequence[str]) -> AsyncIterator[T]:
@@ -197,7 +198,7 @@ class Restore:
     async def _ended_steps(self, tasks: Iterable[TaskRow]) -> dict[str, Any]:
         """What their jobs, which have ended, know of these steps: it may be newer than the task's record."""
         steps = {row.id: row for row in tasks if row.job_id and row.status in LIVE}
-        rows = await where_in(self._history, OF_STEPS, [*{row.job_id for row in steps.values()}])
+        rows = await of_ids(self._history, OF_STEPS, [*{row.job_id for row in steps.values() if row.job_id}])
         jobs = {job: unpack(record) for job, status, record in rows if status in ENDED}
         known = {
             task: jobs[row.job_id].get(b"step:%d" % row.step)
@@ -219,7 +220,7 @@ class Restore:
         async for rows in in_chunks(self._of("jobs", JobRow, OPEN_JOBS)):
             jobs = {row.id: fields_of_job(row) for row in rows if row.event >= self._least}
             done: dict[str, list[Any]] = {job: [] for job in jobs}
-            for job, step, task_type, result, started, ended in await where_in(
+            for job, step, task_type, result, started, ended in await of_ids(
                 self._history, COMPLETED_STEPS, [*jobs]
             ):
                 if b"result:%d" % step not in jobs[job]:

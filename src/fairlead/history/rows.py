@@ -146,6 +146,11 @@ def limits_in(record: bytes) -> Iterable[str]:
     return read_limits(read_record(unpack(record)).get("limits", ""))
 
 
+def limits_in_job(record: bytes) -> Iterable[str]:
+    """Those that its steps have needed."""
+    return read_limits(unpack(record).get(b"limits", b"").decode())
+
+
 def job_row(namespace: int, job_id: str, fields: Mapping[bytes, bytes], event: int) -> JobRow | None:
     """None: there is no such record, or it is of a version without lists."""
     if b"made" not in fields or b"status" not in fields:

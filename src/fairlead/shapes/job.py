@@ -58,6 +58,8 @@ class JobQuery(AcceptedQuery, frozen=True):
     feature_name: Name | None = None
     search: Short | None = None  # the beginning of an id, or a part of a feature_name or a user_id
     error: Short | None = None  # in the message of the error, in any case
+    tenant: Short | None = None  # only with a key of no tenant
+    needs: Name | None = None  # a limit that one of its steps has needed
     limit: Annotated[int, Meta(ge=1, le=1000)] = 50
     cursor: Annotated[str, Meta(max_length=100)] = ""
 

@@ -70,6 +70,7 @@ class TaskQuery(AcceptedQuery, frozen=True):
     user_id: Short | None = None
     search: Short | None = None  # the beginning of an id, or a part of a type or a user_id, in any case
     error: Short | None = None  # in the message of the error, in any case
+    tenant: Short | None = None  # only with a key of no tenant
     needs: Name | None = None  # a limit
     limit: Annotated[int, Meta(ge=1, le=1000)] = 50
     cursor: Annotated[str, Meta(max_length=100)] = ""

@@ -82,6 +82,7 @@ class Jobs(Part):
         since: int | None = None,
         until: int | None = None,
         error: str | None = None,
+        needs: str | None = None,
         tenant: str | None = None,
         limit: int = 50,
         cursor: str = "",
@@ -98,7 +99,7 @@ class Jobs(Part):
             check_name("feature_name", feature_name)
         check_short("user_id", user_id)
         check_short("tenant", tenant)
-        sought = Sought(search, ("feature", "user_id"), since, until, error)
+        sought = Sought(search, ("feature", "user_id"), since, until, error, needs)
         sought.check()
         wanted = {"status": status, "user_id": user_id, "feature": feature_name, "tenant": tenant}
         now = self._session.instant(*await self._connection.read(("TIME",)))

@@ -6,6 +6,7 @@ from fairlead import errors
 from fairlead.api.limit_pages import AT_ONCE, page_of
 from fairlead.api.priorities import priority_of
 from fairlead.api.request import Request
+from fairlead.api.routes.limits import tenant_of
 from fairlead.api.routes.tasks import REFUSED, key_of, terms_of
 from fairlead.api.table import Routes
 from fairlead.model.job import NewJob
@@ -64,7 +65,8 @@ async def submit(request: Request, body: JobBody) -> SubmittedJobAnswer:
 @routes.get("/jobs")
 async def find(request: Request, query: JobQuery) -> JobsAnswer:
     """List the jobs that match, newest first, page by page; a page ends early at 256 KiB."""
-    page = await request.store.jobs.page(**query.wanted, tenant=request.caller.tenant)
+    tenant = tenant_of(request, query.tenant)
+    page = await request.store.jobs.page(**query.wanted | {"tenant": tenant})
     jobs = [*map(JobAnswer.from_value, page.jobs)]
     return JobsAnswer(jobs=jobs, next_cursor=page.next_cursor or None, warnings=page.warnings)
 

@@ -13,6 +13,7 @@ from fairlead.api.priorities import priority_of
 from fairlead.api.priority_service import Terms
 from fairlead.api.problems import problem_of
 from fairlead.api.request import BATCH_BODY, Request, decode_item, in_groups, taking_turns
+from fairlead.api.routes.limits import tenant_of
 from fairlead.api.table import Routes
 from fairlead.model.states import WAITING
 from fairlead.model.task import NewTask, Submitted
@@ -212,7 +213,8 @@ def key_of(request: Request, given: str | None) -> str | None:
 @routes.get("/tasks")
 async def find(request: Request, query: TaskQuery) -> TasksAnswer:
     """List the tasks that match, newest first, page by page; a page ends early at 1 MiB."""
-    page = await request.store.list_tasks(**query.wanted, tenant=request.caller.tenant, content=msgspec.Raw)
+    wanted = query.wanted | {"tenant": tenant_of(request, query.tenant)}
+    page = await request.store.list_tasks(**wanted, content=msgspec.Raw)
     waiting = (task.task_id for task in page.tasks if task.status in WAITING)
     found = await request.store.estimates_of(*waiting)
     tasks = [

@@ -102,6 +102,17 @@ function jobs.step_started(t, now)
   put(job, "progressed", now)
 end
 
+-- Of all its steps so far, by which jobs are found that need a limit.
+local function note_needs(job, text)
+  local known = get(job, "limits") or ""
+  if not text or text == known then return end
+  local units = {}
+  for _, needs in ipairs({limits.needs(known), limits.needs(text)}) do
+    for _, need in ipairs(needs) do units[need.name] = math.max(need.units, units[need.name] or 0) end
+  end
+  put(job, "limits", (types.write_needs(units)))
+end
+
 -- The job keeps what became of a step, because the record of the step may expire long before that of the job: its state, when it was
 -- queued, started and finished last, how long it has `waited`, and while it waits `since` when. A delay before a retry is a wait too.
 function jobs.step_moved(t, from, state, now)
@@ -117,6 +128,7 @@ function jobs.step_moved(t, from, state, now)
   if state == "executing" then step.started = now elseif not waits then step.finished = now end
   step.state = state
   put(job, field, step)
+  note_needs(job, t.known.facts.limits)
 end
 
 -- The same for a step that an older version has queued, as far as its record says it.
