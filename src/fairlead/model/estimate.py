@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from fairlead.times import span_text
 
-FAR_SECONDS, FAR_SHARE = 2.0, 0.1  # an estimate that is farther than one of these from the last has moved
-NEAR_SECONDS = 0.1  # less than this is no news, however short the wait
+FAR_SECONDS, FAR_SHARE = 2.0, 0.1  # an estimate that is farther than both of these from the last has moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +42,7 @@ def has_moved(last: Estimate | None, now: Estimate) -> bool:
 
 def _is_far(expected: float, now: float) -> bool:
     expected = max(0.0, expected)
-    distance = abs(now - expected)
-    return distance > FAR_SECONDS or distance > max(NEAR_SECONDS, FAR_SHARE * expected)
+    return abs(now - expected) > max(FAR_SECONDS, FAR_SHARE * expected)
 
 
 @dataclass(frozen=True, slots=True)
