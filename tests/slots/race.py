@@ -4,7 +4,8 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from multiprocessing.process import BaseProcess
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 from fairlead import errors
 from fairlead.slots import Slot, SlotStore
 from tests import warm
+from tests.waiting import wait_until
 
 GROUP = "race"
 SKEW_SECONDS = 0.2
@@ -32,7 +34,7 @@ class Race:
     seed: int
     kill_every: float = 0.1  # seconds
     lease_seconds: float = 1.5
-    most_held_seconds: float = 0.1
+    most_held_seconds: float = 0.3
     environment: Mapping[str, str] | None = None  # of the object store
 
     @property
@@ -58,7 +60,7 @@ class Raced:
     holds: list[Hold]  # by their begin
     kills: int
     killed_holders: int
-    lost_leases: int
+    problems: Counter[str]  # by their codes
     seconds: float
 
     @property
@@ -92,20 +94,21 @@ class Raced:
             "wait_ms": {"p50": round(1000 * waits[49]), "p99": round(1000 * waits[98])},
             "kills": self.kills,
             "killed_while_holding": self.killed_holders,
-            "lost_leases": self.lost_leases,
+            "gave_up": self.problems["limit_full"],
+            "lost_leases": self.problems["lease_lost"],
+            "store_unavailable": self.problems["slot_store_unavailable"],
             "most_at_once": self.most_at_once,
         }
 
 
 async def run(race: Race) -> Raced:
-    """Kills processes one after the other, starts others in their place, and lets the last ones finish."""
+    """Kills holders one after the other, starts others in their place, and lets the last ones finish."""
     chance, killed = random.Random(race.seed), list[tuple[Path, float]]()
     running = dict(_start(race, number) for number in range(race.processes))
     began = time.monotonic()
     for kill in range(race.kills):
         await asyncio.sleep(chance.uniform(0, 2 * race.kill_every))
-        holders = [record for record in running if _is_holding(_lines(record))]
-        record = chance.choice(holders or [*running])
+        record = chance.choice(await _holders(running))
         process = running.pop(record)
         at = time.monotonic()
         process.kill()
@@ -123,7 +126,7 @@ async def run(race: Race) -> Raced:
         holds,
         race.kills,
         killed_holders=sum(_is_holding(rows[record]) for record, _ in killed),
-        lost_leases=sum(line == "lost" for lines in rows.values() for line in lines),
+        problems=Counter(line for lines in rows.values() for line in lines if " " not in line),
         seconds=seconds,
     )
 
@@ -143,6 +146,18 @@ def _lines(record: Path) -> list[str]:
 
 def _is_holding(lines: list[str]) -> bool:
     return bool(lines) and lines[-1].startswith("began")
+
+
+async def _holders(records: Iterable[Path]) -> list[Path]:
+    """As soon as there are any."""
+    found: list[Path] = []
+
+    def is_held() -> bool:
+        found[:] = [record for record in records if _is_holding(_lines(record))]
+        return bool(found)
+
+    await wait_until(is_held, 60, "somebody holds a slot")
+    return found
 
 
 def _start(race: Race, number: int) -> tuple[Path, BaseProcess]:
@@ -168,10 +183,8 @@ async def _compete_until_stopped(race: Race, record: int) -> None:
                 GROUP, race.limit, wait=WAIT_SECONDS, lease_seconds=race.lease_seconds
             ) as slot:
                 await _hold(race, record, slot, time.monotonic() - asked)
-        except errors.LeaseLost:
-            os.write(record, b"lost\n")
-        except (errors.LimitFull, errors.SlotStoreUnavailable):
-            pass
+        except (errors.LeaseLost, errors.LimitFull, errors.SlotStoreUnavailable) as problem:
+            os.write(record, f"{problem.code}\n".encode())
 
 
 async def _hold(race: Race, record: int, slot: Slot, waited: float) -> None:
