@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import Literal
 
 from redis.asyncio import Redis
 
@@ -58,7 +59,8 @@ def _add(outcome: Outcome, case: str, values: dict[str, tuple[str, float]]) -> N
                 figure.values.append(value)
                 break
         else:
-            outcome.figures.append(Figure(case, measure, unit, [value]))
+            better: Literal["less", "more"] = "more" if unit == "tasks/s" else "less"
+            outcome.figures.append(Figure(case, measure, unit, [value], better))
 
 
 def names_of(count: int) -> list[str]:

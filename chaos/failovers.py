@@ -25,7 +25,6 @@ def run(options: Options) -> None:
     lost = careful.pop("lost")
     assert not any(careful["acknowledged_and_lost"].values()), lost
     assert not careful["losses_noticed"] and not careful["over_a_limit"]
-    assert careful["ms_until_service_was_back"]["max"] <= BACK_MS
     careless = _fail_over(options.seed, few, ("kill", "stop", "replace"))
     listed = FOLDER / "failovers.lost.txt"
     listed.write_text("".join(f"{what} {one}\n" for what, ids in careless.pop("lost").items() for one in ids))
@@ -38,6 +37,8 @@ def run(options: Options) -> None:
         "with_a_ledger_and_auto_restore": repaired,
     }
     print(f"kept in {keep('failovers', {'seed': options.seed, **figures})} and {listed}")
+    # judged last, because a busy machine may be at fault
+    assert careful["ms_until_service_was_back"]["max"] <= BACK_MS
 
 
 def _fail_over(
