@@ -17,7 +17,7 @@ SPREAD := --dist loadfile --no-loadscope-reorder
 QUICK := tests/house tests/unit tests/tour tests/store -m "not (other_server or long)"
 
 .DEFAULT_GOAL := help
-.PHONY: help install run cluster-demo test quick check format bench docs chaos test-servers test-browser test-asymptote
+.PHONY: help install run cluster-demo test quick check format bench docs chaos test-servers test-browser test-asymptote test-deploy
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,7 +30,7 @@ run: install ## start Fairlead with sample work
 cluster-demo: install ## run sample work on a cluster of three shards, and show where
 	@$(BIN)/python scripts/cluster-demo
 
-test: install test-servers test-browser test-asymptote ## run the tests
+test: install test-servers test-browser test-asymptote test-deploy ## run the tests
 	$(BIN)/python -m pytest -n 6 $(SPREAD)
 
 quick: install ## the short tests: house, unit, tour, and most of the store on one server
@@ -65,6 +65,9 @@ test-browser:
 
 test-asymptote:
 	@scripts/test-asymptote
+
+test-deploy:
+	@scripts/test-deploy
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -50,6 +50,7 @@ ELSEWHERE = (
     ("docs/engines.md", "redis-cli ACL SETUSER", "tests/faults/test_least_user.py"),
     ("docs/operating.md", "2026-11-16T14:03:07.412Z WARNING", "tests/unit/test_log.py"),
     ("docs/operating.md", '{"time"', "tests/unit/test_log.py"),
+    ("docs/monitoring.md", "2026-11-16T14:03:07.412Z INFO", "tests/api/test_transition_log.py"),
     ("examples/ai_gateway/README.md", "cd examples", "tests/system/test_ai_gateway.py"),
 )
 

@@ -121,6 +121,7 @@ async def test_no_work_is_accepted_while_the_store_may_evict_it(tmp_path: Path) 
             assert "maxmemory-policy is allkeys-lru" in sentence
             assert "CONFIG SET maxmemory-policy noeviction" in sentence
             assert f"not_ready reason=store_evicts problem={json.dumps(sentence)}" in gateway.log_text()
+            assert 'fairlead_not_ready{reason="store_evicts"} 1' in (await api.get("/metrics")).text
             for path, body in (
                 (TASKS, {"task_type": "echo"}),
                 ("/api/v1/jobs", {"feature_name": "story"}),
@@ -137,6 +138,7 @@ async def test_no_work_is_accepted_while_the_store_may_evict_it(tmp_path: Path) 
             await turns_green(api)
             await submit(api)
             assert "reason_cleared reason=store_evicts" in gateway.log_text()
+            assert "fairlead_not_ready{" not in (await api.get("/metrics")).text
 
 
 async def test_a_store_that_became_a_replica_is_not_ready(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from tests.api.requests import HttpWorker, good, submit
 from tests.api.serving import Gateway
 from tests.logs import json_records
+from tests.pages import Page, all_blocks
 from tests.waiting import wait_until
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -50,6 +51,9 @@ async def test_every_change_of_a_task_is_logged_once_with_its_trace(
     assert {line["trace"] for line in of_task()} == {TRACE}
     assert [line.get("code") for line in of_task()][2] == "no_paint"
     assert {line["worker"] for line in of_task()[1:]} == {worker.id}
+    (shown,) = [block.text for block in all_blocks(Page("docs/monitoring.md").text) if block.kind == "text"]
+    fields = [word.partition("=")[0] for word in shown.split()[3:]]
+    assert fields == [name for name in of_task()[1] if name not in ("time", "level", "logger", "event")]
     text = gateway.log_text()
     assert [word for word in (PAYLOAD, MESSAGE, QUERY) if word in text] == []
 

@@ -34,6 +34,7 @@ async def metrics(request: Request) -> bytes:
         every_other, other_slots = await gateway.other_limits.sums([use.name for use in shown])
         shown, slots = [*shown, every_other], [*slots, other_slots]
     counted, stats = await store.metrics.read(), await store.stats(brief=True)
+    reasons = {(reason,): 1 for reason in gateway.readiness.reasons}
     return page(
         [
             *_of_queues(stats, counted),
@@ -42,7 +43,8 @@ async def metrics(request: Request) -> bytes:
             *_of_limits(shown, slots, counted, left_out),
             *_of_estimates(stats.estimates),
             *_of_servers(counted),
-            gauge("lost_events", "Events dropped from the outbox unread.", stats.lost_events),
+            *_of_history(stats),
+            gauges("not_ready", "1 for each reason why the server is not ready.", reasons, "reason"),
             gauges(
                 "build_info", "Always 1; the label is the version that runs.", {(__version__,): 1}, "version"
             ),
@@ -146,6 +148,14 @@ def _of_estimates(quality: EstimateQuality) -> Iterator[Lines]:
     errors = Histogram(Counter(dict(enumerate(parts, 1))), round(quality.error_seconds * 1000))
     about = "By how much the p50 of an estimate differed from the wait."
     yield histogram("estimate_error_seconds", about, ERROR_BOUNDS, {(): errors})
+
+
+def _of_history(stats: Stats) -> Iterator[Lines]:
+    lag = {} if stats.history_lag_seconds is None else {(): stats.history_lag_seconds}
+    yield gauges("history_lag_seconds", "How long the oldest unrecorded event has waited.", lag)
+    waiting = {(): stats.unrecorded_events} if lag else {}
+    yield gauges("unrecorded_events", "Events that wait to be recorded.", waiting)
+    yield gauge("lost_events", "Events dropped from the outbox unread.", stats.lost_events)
 
 
 def _of_servers(counted: Metrics) -> Iterator[Lines]:
