@@ -83,6 +83,7 @@ async def test_without_keys_the_header_names_the_namespace(
 ) -> None:
     made = {name: await submitted(api, **named(name)) for name in NAMES}
     made_at_home = await submitted(api)
+    assert good(await api.get("/api/v1/session"))["namespaces"] == sorted(NAMES)
     for name, store in stores.items():
         known = {task.task_id for task in (await store.list_tasks()).tasks}
         assert known >= {made[name]}

@@ -1,12 +1,15 @@
 """The session of a browser: a cookie in place of the key, and a token on every request with an effect."""
 
+import asyncio
+
 import httpx
 import pytest
 
 from fairlead.store.access.browser_sessions import SESSION_SECONDS
 from fairlead.store.store import Store
 from tests.api.key_holders import Keys
-from tests.api.requests import TASKS, good, refused
+from tests.api.requests import ENDLESS, TASKS, good, refused
+from tests.api.serving import Gateway
 from tests.store.namespace import everything, raw
 
 SESSION = "/api/v1/session"
@@ -20,7 +23,7 @@ async def log_in(api: httpx.AsyncClient, key: str, **headers: str) -> httpx.Resp
 async def test_a_key_opens_a_session_that_may_do_what_the_key_may(api: httpx.AsyncClient, keys: Keys) -> None:
     assert good(await api.get(SESSION)) == {
         **dict.fromkeys(("name", "tenant", "namespace", "version", "csrf_token", "ends_at")),
-        **{"needs_key": True, "scopes": []},
+        **{"needs_key": True, "scopes": [], "namespaces": []},
     }
     opened = await log_in(api, await keys.make("read", "submit", tenant="acme"))
     shown = good(opened)
@@ -77,6 +80,27 @@ async def test_a_session_ends_with_its_key_and_when_the_browser_logs_out(
     good(await api.delete(SESSION, headers={"x-csrf-token": token}))
     api.cookies.set(name, secret)
     refused(await api.get(TASKS), 401, "unauthorized")
+
+
+async def test_a_stream_ends_with_the_session_that_opened_it(
+    gateway: Gateway, api: httpx.AsyncClient, keys: Keys
+) -> None:
+    """The key lives on: it may be in use elsewhere, and by other sessions."""
+    key = await keys.make("read")
+    other = good(await log_in(api, key)), dict(api.cookies)
+    token = good(await log_in(api, key))["csrf_token"]
+    async with (
+        httpx.AsyncClient(base_url=gateway.url, cookies=api.cookies, timeout=40, trust_env=False) as closing,
+        httpx.AsyncClient(base_url=gateway.url, cookies=other[1], timeout=40, trust_env=False) as staying,
+        closing.stream("GET", ENDLESS) as ending,
+        staying.stream("GET", ENDLESS) as going_on,
+    ):
+        good(await api.delete(SESSION, headers={"x-csrf-token": token}))
+        async with asyncio.timeout(40):
+            async for _ in ending.aiter_bytes():
+                pass
+            await anext(going_on.aiter_bytes())
+        assert not going_on.is_closed
 
 
 async def test_the_store_has_only_a_digest_of_it(api: httpx.AsyncClient, keys: Keys, store: Store) -> None:

@@ -42,6 +42,9 @@ class Browsers:
         secret = secret_in(headers)
         return await self._sessions.find(secret) if secret else None
 
+    async def is_open(self, secret: str) -> bool:
+        return await self._sessions.find(secret) is not None
+
     async def key_id(self, headers: dict[str, str], *, is_safe: bool) -> str:
         """The key with which the browser has logged in."""
         session = await self.session(headers)

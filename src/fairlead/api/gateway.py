@@ -193,10 +193,12 @@ class Gateway:
             raise Unauthorized("This ticket is unknown, used or too old: get another one.")
         return holder
 
-    async def may_stay(self, key_id: str | None) -> bool:
-        """Whether a caller with this key, or with none, would be accepted now."""
+    async def may_stay(self, key_id: str | None, session: str | None = None) -> bool:
+        """Whether a caller with this key, or with none, would be accepted now; `session`: in this one."""
         if key_id is None:
             return not await self._must_ask()
+        if session and not await self.browsers.is_open(session):
+            return False
         try:
             return (await self.store.api_keys.get(key_id)).state == "active"
         except UnknownKey:

@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from starlette.types import Receive, Scope
 
+from fairlead.api.browsers import secret_in
 from fairlead.api.gateway import Gateway
 from fairlead.api.problems import BodyTooLarge, InvalidBody, MalformedJson, NotJson
 from fairlead.checks import MOST_BYTES
@@ -61,6 +62,13 @@ class Request:
         """Of the trace that the caller continues."""
         trace = TRACEPARENT.match(self.headers.get("traceparent", ""))
         return trace[1] if trace else None
+
+    @property
+    def session(self) -> str | None:
+        """The secret of the browser's session that stands for the key."""
+        if self.caller.key_id is None or "authorization" in self.headers:
+            return None
+        return secret_in(self.headers)
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """A body of any length. Each piece has as much time to arrive as the whole of another body."""

@@ -19,6 +19,8 @@ class SessionAnswer(Answer):
     scopes: list[str] = field(default_factory=list)
     tenant: str | None = None
     namespace: str | None = None
+    #: that a header may name; only without keys, because a key is for one
+    namespaces: list[str] = field(default_factory=list)
     version: str | None = None
     csrf_token: str | None = None  # for the header X-CSRF-Token; null: none is needed
     ends_at: Moment | None = None  # of the session; null: there is none

@@ -21,7 +21,8 @@ TAKEN = 4409
 class Connection:
     """`ended` is the code to close the connection with, once that is known."""
 
-    def __init__(self) -> None:
+    def __init__(self, session: str | None) -> None:
+        self.session = session
         self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def end(self, code: int) -> None:
@@ -37,11 +38,12 @@ class Connections:
         self._open: dict[str | None, set[Connection]] = {}
 
     @contextlib.contextmanager
-    def admitted(self, key_id: str | None) -> Iterator[Connection]:
+    def admitted(self, key_id: str | None, session: str | None = None) -> Iterator[Connection]:
+        """`session`: the secret of the browser's session in which it was opened, and with which it ends."""
         mine = self._open.setdefault(key_id, set())
         if len(mine) >= self._most:
             raise TooManyConnections(self._most)
-        connection = Connection()
+        connection = Connection(session)
         mine.add(connection)
         try:
             yield connection
@@ -50,19 +52,18 @@ class Connections:
             if not mine:
                 self._open.pop(key_id, None)
 
-    async def watch_keys(self, may_stay: Callable[[str | None], Awaitable[bool]]) -> None:
-        """Ends connections whose key is no longer valid; one check for all with the same key."""
+    async def watch_keys(self, may_stay: Callable[[str | None, str | None], Awaitable[bool]]) -> None:
+        """Ends connections whose key or session is no longer valid; one check for all that share both."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            for key_id in list(self._open):
+            for key_id, session in {(key, one.session) for key, mine in self._open.items() for one in mine}:
                 with contextlib.suppress(FairleadError):  # checked again later
-                    if not await may_stay(key_id):
-                        self._end(key_id, KEY_ENDED)
+                    if not await may_stay(key_id, session):
+                        for connection in self._open.get(key_id, ()):
+                            if connection.session == session:
+                                connection.end(KEY_ENDED)
 
     def end_all(self) -> None:
-        for key_id in self._open:
-            self._end(key_id, SERVER_STOPS)
-
-    def _end(self, key_id: str | None, code: int) -> None:
-        for connection in self._open.get(key_id, ()):
-            connection.end(code)
+        for mine in self._open.values():
+            for connection in mine:
+                connection.end(SERVER_STOPS)

@@ -25,7 +25,8 @@ class EventStream:
         self._events = events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._request.gateway.connections.admitted(self._request.caller.key_id) as connection:
+        request = self._request
+        with request.gateway.connections.admitted(request.caller.key_id, request.session) as connection:
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
             if scope["method"] != "HEAD":
                 await self._run(send, connection)

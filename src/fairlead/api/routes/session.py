@@ -57,6 +57,7 @@ def _shown(gateway: Gateway, caller: Identity, session: BrowserSession | None) -
         scopes=list(caller.scopes),
         tenant=caller.tenant,
         namespace=gateway.namespace,
+        namespaces=[] if caller.key_id else sorted(gateway.family),
         version=__version__,
         csrf_token=csrf_token(session.secret) if session else None,
         ends_at=Moment(time_text(session.ends_at)) if session else None,
