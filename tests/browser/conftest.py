@@ -5,6 +5,7 @@ These tests are not asynchronous: Playwright's blocking interface reads like wha
 
 import itertools
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -20,6 +21,10 @@ from tests.programs import need_browser
 from tests.servers import Server
 
 numbers = itertools.count()
+#: What the console says of a violation; that no other site may frame a page is tried on purpose.
+POLICY = re.compile(
+    "^(?!.*frame-ancestors).*(content security policy|trusted ?(html|script))", re.IGNORECASE | re.DOTALL
+)
 
 
 @pytest.fixture(scope="module")
@@ -73,12 +78,13 @@ def worker(api: httpx.Client) -> Iterator[WorkerOverHttp]:
 
 @pytest.fixture
 def context(browser: Browser, gateway: Gateway) -> Iterator[BrowserContext]:
-    """In which no script fails: neither ours, nor one that somebody has put into a text."""
+    """In which no script fails, neither ours nor one that is in a text, and nothing breaks the policy."""
     problems: list[str] = []
     made = browser.new_context(base_url=gateway.url, viewport={"width": 1440, "height": 900})
     made.set_default_timeout(PATIENT)
     made.on("weberror", lambda error: problems.append(str(error.error)))
     made.on("dialog", lambda dialog: problems.append(f"a dialog says {dialog.message}"))
+    made.on("console", lambda said: problems.append(said.text) if POLICY.search(said.text) else None)
     yield made
     made.close()
     assert problems == []

@@ -52,6 +52,15 @@ def test_tasks_are_filtered_in_the_address_and_searched(page: Page, api: httpx.C
     page.reload()
     expecting(page.get_by_role("button", name="Completed")).to_have_attribute("aria-pressed", "true")
     expecting(page.get_by_role("searchbox")).to_have_value("sough")
+    page.go_back()
+    expecting(page.get_by_role("button", name="All", exact=True)).to_have_attribute("aria-pressed", "true")
+    page.get_by_role("link", name="sought").click()
+    expecting(page.get_by_role("heading", name="sought for ann")).to_be_visible()
+    press_key(page, "Escape", page.get_by_role("searchbox"))
+    expecting(page.get_by_role("searchbox")).to_have_value("sough")
+    page.keyboard.press("p")
+    expecting(page).to_have_url(re.compile("q=sough&priority=high"))
+    expecting(page.get_by_text("No task fits these filters.")).to_be_visible()
 
 
 def test_a_list_is_live_and_its_order_is_held_under_the_pointer(page: Page, api: httpx.Client) -> None:

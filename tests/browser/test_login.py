@@ -25,6 +25,8 @@ def keys(gateway: Gateway) -> dict[str, str]:
             return {
                 "admin": (await create("admin", ["submit", "read", "cancel", "worker", "admin"])).key_text,
                 "viewer": (await create("viewer", ["read"])).key_text,
+                "submitter": (await create("submitter", ["submit"])).key_text,
+                "leaving": (await create("leaving", ["read"])).key_text,
                 "acme": (await create("acme", ["read", "submit"], tenant="acme")).key_text,
             }
 
@@ -56,6 +58,35 @@ def test_a_key_opens_it_and_logging_out_closes_it(page: Page, keys: dict[str, st
     page.reload()
     expecting(page.get_by_text("viewer, read only")).to_be_visible()
     page.get_by_role("button", name="Log out").click()
+    expecting(page.get_by_role("heading", name="Log in to Fairlead")).to_be_visible()
+
+
+def test_a_key_that_may_not_read_is_said_to(page: Page, keys: dict[str, str]) -> None:
+    log_in(page, keys["submitter"])
+    expecting(page.get_by_role("heading", name="This key may not read")).to_be_visible()
+    page.get_by_role("button", name="Log out").click()
+    expecting(page.get_by_role("heading", name="Log in to Fairlead")).to_be_visible()
+
+
+def test_the_end_of_a_session_ends_every_window(
+    context: BrowserContext, page: Page, keys: dict[str, str], gateway: Gateway
+) -> None:
+    """By a logout in one of them, and when the key is revoked; nothing of it is left for the next session."""
+    other = context.new_page()
+    log_in(page, keys["admin"])
+    other.goto("/tasks")
+    expecting(other.get_by_text("admin, admin")).to_be_visible()
+    page.get_by_role("button", name="Log out").click()
+    expecting(other.get_by_role("heading", name="Log in to Fairlead")).to_be_visible()
+    log_in(page, keys["leaving"])
+    expecting(page.get_by_text("leaving, read only")).to_be_visible()
+    expecting(page.get_by_role("link", name="Audit")).to_have_count(0)
+
+    async def revoke() -> None:
+        async with patient_store(gateway.engine, gateway.namespace, gateway.settings) as store:
+            await store.api_keys.revoke(keys["leaving"].split("_")[1])
+
+    run_elsewhere(revoke())
     expecting(page.get_by_role("heading", name="Log in to Fairlead")).to_be_visible()
 
 

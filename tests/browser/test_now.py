@@ -96,12 +96,40 @@ def test_windows_and_keys(page: Page, gateway: Gateway, tasks: list[dict[str, An
     assert "window=600" in page.url
     after = page.locator("a.bar.run").bounding_box()
     assert before and after and after["width"] < before["width"]
-    page.keyboard.press("[")
+    page.go_back()
+    expecting(page.get_by_role("button", name="2 min")).to_have_attribute("aria-pressed", "true")
     page.locator("a.bar.run").focus()
     page.keyboard.press("ArrowRight")
     expecting(page.locator("a.bar.next").first).to_be_focused()
     page.keyboard.press("Enter")
     expecting(page).to_have_url(f"{gateway.url}/tasks/{tasks[1]['task_id']}")
+
+
+def test_a_chart_is_one_tab_stop_whatever_is_in_it(
+    page: Page, gateway: Gateway, tasks: list[dict[str, Any]]
+) -> None:
+    stops = page.locator("a.bar[tabindex='0']")
+    page.goto("/")
+    expecting(page.locator("a.bar.run")).to_have_attribute("tabindex", "0")
+    expecting(stops).to_have_count(1)
+    page.locator("a.bar.run").focus()
+    page.keyboard.press("ArrowRight")
+    expecting(stops).to_be_focused()
+    expecting(stops).to_have_css("outline-style", "solid")
+    show(gateway, gpu=in_turn(tasks[1:], running=0))
+    expecting(page.locator("a.bar.run")).to_have_count(0)
+    expecting(stops).to_have_count(1)
+    expecting(stops).to_be_focused()
+
+
+def test_what_an_old_link_follows_may_be_gone(page: Page, tasks: list[dict[str, Any]]) -> None:
+    for old in ("01890000-0000-7000-8000-000000000000", "nonsense"):
+        page.goto(f"/?follow={old}")
+        expecting(page.get_by_text("What was followed is not known")).to_be_visible()
+        expecting(page.locator("a.bar.next")).to_have_count(3)
+    page.get_by_role("button", name="Follow another").click()
+    expecting(page.get_by_text("What was followed is not known")).to_have_count(0)
+    expecting(page.locator("a.bar.sel")).to_have_count(1)
 
 
 def test_the_same_facts_as_a_table(page: Page, tasks: list[dict[str, Any]]) -> None:

@@ -53,6 +53,7 @@ def test_its_life_is_live(page: Page, api: httpx.Client, worker: WorkerOverHttp)
     worker.complete(task, {"width": 300})
     expecting(page.get_by_role("heading", level=1)).to_contain_text("completed")
     expecting(page.locator(".life .ring.end")).to_be_visible()
+    expecting(page.get_by_label("Output")).to_have_text("first line\n")
 
 
 def test_parameters_and_result_are_hidden_until_asked_for(

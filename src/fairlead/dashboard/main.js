@@ -1,19 +1,22 @@
 // The dashboard begins here: who is asking, then the page of the address inside the shell.
-import { loadSession, session } from "./lib/api.js";
+import { loadSession, may, session } from "./lib/api.js";
 import { listenToKeys } from "./lib/keys.js";
 import { startLive } from "./lib/live.js";
 import { followLinks } from "./lib/router.js";
 import "./lib/theme.js";
 import { html, render, signal } from "./lib/ui.js";
-import { Login } from "./parts/login.js";
-import { ProblemNotice } from "./parts/notice.js";
+import { Login, NothingToSee } from "./parts/login.js";
+import { ProblemNotice, Waiting } from "./parts/notice.js";
 import { Shell } from "./parts/shell.js";
 
 const problem = signal(null); // why the session cannot be read
 
 function App() {
-  if (session.value) return session.value.needs_key ? html`<${Login} />` : html`<${Shell} />`;
-  return problem.value && html`<main class="alone"><${ProblemNotice} error=${problem.value} /></main>`;
+  if (!session.value) {
+    return html`<main class="alone">${problem.value ? html`<${ProblemNotice} error=${problem.value} />` : html`<${Waiting} />`}</main>`;
+  }
+  if (session.value.needs_key) return html`<${Login} />`;
+  return may("read") ? html`<${Shell} />` : html`<${NothingToSee} />`;
 }
 
 async function begin() {

@@ -17,6 +17,23 @@ export class Problem extends Error {
   }
 }
 
+/** Without keys, the namespace that this window shows: of its address, or chosen before. With a key, that of the key. */
+const NAMESPACE = "fairlead-namespace";
+const given = new URLSearchParams(location.search).get("namespace");
+if (given) sessionStorage.setItem(NAMESPACE, given);
+
+export function chooseNamespace(name) {
+  sessionStorage.setItem(NAMESPACE, name);
+  location.assign("/");
+}
+
+/** What every request says besides its body. */
+function headersOf() {
+  const known = session.peek();
+  const chosen = known?.namespaces.length ? known.namespace : sessionStorage.getItem(NAMESPACE);
+  return chosen && !known?.csrf_token ? { [NAMESPACE]: chosen } : {};
+}
+
 /** `path` with its segments escaped: path`/api/v1/limits/${name}`. */
 export function path(texts, ...values) {
   return texts.reduce((made, text, i) => made + encodeURIComponent(values[i - 1]) + text);
@@ -34,7 +51,7 @@ export const del = (address, options) => request("DELETE", address, options);
 
 /** The answer as a value. `reason` is recorded in the audit log. Throws a Problem. */
 export async function request(method, address, { body, reason, signal: cancelled, within = PATIENCE } = {}) {
-  const headers = { accept: "application/json" };
+  const headers = { accept: "application/json", ...headersOf() };
   if (body !== undefined) headers["content-type"] = "application/json";
   if (reason) headers["x-reason"] = encodeHeader(reason);
   const token = session.peek()?.csrf_token;
@@ -49,6 +66,24 @@ export async function request(method, address, { body, reason, signal: cancelled
   if (answer.ok) return found;
   if (answer.status === 401) await loadSession().catch(() => {});
   throw new Problem(answer.status, found);
+}
+
+/** Calls `onMessage` with each message of a stream until it ends. Throws a Problem. */
+export async function readStream(address, onMessage, cancelled) {
+  const answer = await fetched(address, { headers: headersOf(), signal: cancelled });
+  if (!answer.ok) throw new Problem(answer.status, await answer.json().catch(() => ({})));
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const events = (text + value).split("\n\n");
+    text = events.pop();
+    for (const event of events) {
+      const data = /^data: (.*)$/m.exec(event);
+      if (data) onMessage(JSON.parse(data[1]));
+    }
+  }
 }
 
 async function fetched(address, options) {
@@ -73,9 +108,10 @@ export async function logIn(key) {
   session.value = await post("/api/v1/session", { body: { key } });
 }
 
+/** Without an answer the session is still open, and the page as it was. */
 export async function logOut() {
-  await del("/api/v1/session");
-  await loadSession();
+  await del("/api/v1/session").catch(() => {});
+  await loadSession().catch(() => {});
 }
 
 /** Whether the caller's key has this scope: actions that it may not take are not shown. */

@@ -1,24 +1,24 @@
 // What is new: one stream of the namespace, and values that are read again with each of its messages.
 import { get, loadSession, session } from "./api.js";
+import { Feed } from "./feed.js";
 import { effect, signal, useEffect, useSignal } from "./ui.js";
 
-const SILENCE = 12_000; // ms; the gateway speaks at least every 5 s
-const FIRST_PAUSE = 500;
+const FIRST_PAUSE = 500; // ms
 const LONGEST_PAUSE = 5_000;
 
 /** The latest message of the stream; null until there is one. */
 export const overview = signal(null);
 /** Grows with each message, and when something was changed here: whoever shows something reads it again. */
 export const frame = signal(0);
-/** `connecting`, `live` or `stale`, and since when. */
-export const connection = signal({ state: "connecting", since: Date.now() });
+/** `connecting`, `live` or `stale`, since when, and what the gateway says about it. */
+export const connection = signal({ state: "connecting", since: Date.now(), problem: null });
 /** The gateway's time in ms, once a second; it stops while nothing is live. */
 export const clock = signal(Date.now());
 
 let ahead = 0; // ms by which the gateway's clock is ahead of ours
-let source = null;
+let feed = null;
+let who = null; // whose overview it is
 let pause = FIRST_PAUSE;
-let silence = 0;
 let retry = 0;
 
 export const serverNow = () => Date.now() + ahead;
@@ -31,6 +31,8 @@ export function refresh() {
 /** Streams while the window is visible: a browser has few connections to a host, for all of its tabs. */
 export function startLive() {
   document.addEventListener("visibilitychange", follow);
+  addEventListener("pagehide", close);
+  addEventListener("pageshow", (event) => event.persisted && follow());
   effect(() => {
     session.value;
     follow();
@@ -42,14 +44,11 @@ export function startLive() {
 
 function follow() {
   close();
-  if (!document.hidden && session.peek()?.needs_key === false) open();
-}
-
-function open() {
-  source = new EventSource("/api/v1/overview/events");
-  source.addEventListener("OVERVIEW", (event) => received(JSON.parse(event.data)));
-  source.onerror = lost;
-  listen();
+  const known = session.peek();
+  const of = known && [known.namespace, known.csrf_token].join(" ");
+  if (of !== who) overview.value = null; // what somebody else saw is not shown for a moment
+  who = of;
+  if (!document.hidden && known?.needs_key === false) feed = new Feed(of, received, lost);
 }
 
 function received(message) {
@@ -61,17 +60,11 @@ function received(message) {
   clock.value = serverNow();
   note("live");
   frame.value += 1;
-  listen();
 }
 
-function listen() {
-  clearTimeout(silence);
-  silence = setTimeout(lost, SILENCE);
-}
-
-function lost() {
+function lost(problem) {
   close();
-  note("stale");
+  note("stale", problem?.status ? problem : null);
   retry = setTimeout(reconnect, pause);
   pause = Math.min(LONGEST_PAUSE, pause * 2);
 }
@@ -86,14 +79,15 @@ async function reconnect() {
 }
 
 function close() {
-  clearTimeout(silence);
   clearTimeout(retry);
-  source?.close();
-  source = null;
+  feed?.end();
+  feed = null;
 }
 
-function note(state) {
-  if (connection.peek().state !== state) connection.value = { state, since: Date.now() };
+function note(state, problem = null) {
+  const known = connection.peek();
+  if (known.state !== state) connection.value = { state, since: Date.now(), problem };
+  else if (known.problem?.message !== problem?.message) connection.value = { ...known, problem };
 }
 
 /**

@@ -5,12 +5,14 @@ import { useEffect, useRef, useSignal } from "./ui.js";
 
 const FIRST_SIZE = 100; // it is read again every second
 const SIZE = 200;
+const MOST_PUSHED_OUT = 1_000; // rows that are remembered though no page has them
 const MOST_EMPTY = 20; // pages in a row: a search may look at many things that it does not mean
 const MOST_PAGES = 60; // of a list that is filtered here, and therefore read to its end
 
 /**
- * `rowsOf(answer)` are the rows of a page, `keyOf(row)` their ids: { rows, first, error, isWhole, more }. `rows` is
- * undefined until the first page is there, `first` is its answer, and `more()` reads one page more. `all`: to the end.
+ * `rowsOf(answer)` are the rows of a page, `keyOf(row)` their ids: { rows, first, error, isWhole, hasGap, more }. `rows`
+ * is undefined until the first page is there, `first` is its answer, and `more()` reads one page more. `all`: to the
+ * end. `hasGap`: new rows came faster than they could be read, so some between the first page and the others are missing.
  */
 export function usePages(address, params, { rowsOf, keyOf, all = false }) {
   const found = useSignal({ of: null });
@@ -39,6 +41,7 @@ class Pager {
   #work = null;
   #again = false;
   #first = null;
+  #hasGap = false;
 
   constructor(address, params, rowsOf, keyOf, show) {
     Object.assign(this, { address, params, rowsOf, keyOf, show });
@@ -107,7 +110,11 @@ class Pager {
   #withPushedOut(old, rows) {
     const keys = new Set(rows.map(this.keyOf));
     const last = rows.length ? old.findIndex((row) => this.keyOf(row) === this.keyOf(rows.at(-1))) : -1;
-    return last < 0 ? rows : [...rows, ...old.slice(last + 1).filter((row) => !keys.has(this.keyOf(row)))];
+    const pushedOut = last < 0 ? [] : old.slice(last + 1).filter((row) => !keys.has(this.keyOf(row)));
+    const others = new Set(this.#pages.flatMap((page) => page.rows).map(this.keyOf));
+    const allAreNew = old.length > 0 && rows.length > 0 && !rows.some((row) => others.has(this.keyOf(row)));
+    this.#hasGap ||= allAreNew || pushedOut.length > MOST_PUSHED_OUT;
+    return [...rows, ...pushedOut.slice(0, MOST_PUSHED_OUT)];
   }
 
   #tell(error) {
@@ -117,6 +124,6 @@ class Pager {
       const key = this.keyOf(row);
       return !seen.has(key) && seen.add(key);
     });
-    this.show({ rows, first: this.#first, error, isWhole: !this.#pages.at(-1).next, count: this.#pages.length });
+    this.show({ rows, first: this.#first, error, isWhole: !this.#pages.at(-1).next, hasGap: this.#hasGap, count: this.#pages.length });
   }
 }

@@ -21,15 +21,16 @@ export function queried(name, fallback = "") {
   return place.value.query.get(name) ?? fallback;
 }
 
-/** Changes values of the query; an empty one is left out. A typed filter should not fill the history. */
-export function setQuery(values, { replace = true } = {}) {
+/** Changes values of the query; an empty one is left out. `replace`: what is typed should not fill the history. */
+export function setQuery(values, { replace = false } = {}) {
   const query = new URLSearchParams(place.peek().query);
   for (const [name, value] of Object.entries(values)) {
     if (value === "" || value === null || value === undefined) query.delete(name);
     else query.set(name, value);
   }
-  const text = query.toString();
-  history[replace ? "replaceState" : "pushState"](null, "", location.pathname + (text ? `?${text}` : ""));
+  const text = query.toString() && `?${query}`;
+  if (text === location.search) return;
+  history[replace ? "replaceState" : "pushState"](null, "", location.pathname + text);
   place.value = here();
 }
 

@@ -2,6 +2,7 @@
 import { path, withQuery } from "../lib/api.js";
 import { useResource } from "../lib/live.js";
 import { html, useEffect } from "../lib/ui.js";
+import { withFilters } from "../parts/master.js";
 import { Shown } from "../parts/notice.js";
 import { Traceback } from "../parts/traceback.js";
 import { Actions } from "./task/actions.js";
@@ -29,7 +30,7 @@ export default function TaskPage({ id }) {
     const step = ahead.data?.follow?.steps[0] ?? null;
     const events = history.data?.events ?? null;
     return html`
-      <p class="crumb"><a href="/tasks">Tasks</a> / <a href=${withQuery("/tasks", { task_type: task.task_type })}>${task.task_type}</a> / <span class="mono">${task.task_id}</span></p>
+      <p class="crumb"><a href=${withFilters("/tasks")}>Tasks</a> / <a href=${withQuery("/tasks", { task_type: task.task_type })}>${task.task_type}</a> / <span class="mono">${task.task_id}</span></p>
       <${Actions} task=${task} title=${titleOf(task)} />
       <section class="panel" aria-label="Its life">
         <${Hero} task=${task} explained=${explained.data} why=${letter.data?.why} step=${step} />
@@ -45,7 +46,7 @@ export default function TaskPage({ id }) {
           </section>`}
         <${Content} title="Parameters" value=${task.parameters} />
         ${task.status === "completed" && html`<${Content} title="Result" value=${task.result} />`}
-        <${Output} task=${task} isOpen=${isOpen} />
+        <${Output} key=${`o${task.task_id}`} task=${task} isOpen=${isOpen} />
       </div>`;
   }}<//>`;
 }

@@ -1,13 +1,14 @@
 // Tasks: all of them, the newest first, live.
 import { plural, share, shortId, since, span, time } from "../lib/format.js";
+import { useKeys } from "../lib/keys.js";
 import { clock, overview } from "../lib/live.js";
 import { usePages } from "../lib/pages.js";
-import { queried } from "../lib/router.js";
+import { queried, setQuery } from "../lib/router.js";
 import { html } from "../lib/ui.js";
 import { Empty } from "../parts/empty.js";
 import { Chips, Pinned, Search, Select } from "../parts/filters.js";
 import { List } from "../parts/list.js";
-import { Lede } from "../parts/master.js";
+import { Lede, withFilters } from "../parts/master.js";
 import { Priority, Status } from "../parts/marks.js";
 import { ProblemNotice, Waiting } from "../parts/notice.js";
 
@@ -19,12 +20,15 @@ const STATES = [
 const PRIORITIES = [["", "Any priority"], ["high", "High"], ["medium", "Medium"], ["low", "Low"]];
 const FILTERS = ["status", "priority", "task_type", "user_id"];
 
+const nextPriority = (now) => PRIORITIES[(PRIORITIES.findIndex(([value]) => value === now) + 1) % PRIORITIES.length][0];
+
 export default function Tasks() {
   const params = Object.fromEntries(FILTERS.map((name) => [name, queried(name)]));
   const found = usePages("/api/v1/tasks", { ...params, search: queried("q") }, {
     rowsOf: (answer) => answer.tasks,
     keyOf: (task) => task.task_id,
   });
+  useKeys({ p: ["next priority", () => setQuery({ priority: nextPriority(params.priority) })] });
   const isFiltered = Boolean(queried("q") || FILTERS.some((name) => params[name]));
   return html`
     <${Headline} />
@@ -54,10 +58,11 @@ function Headline() {
     <//>`;
 }
 
-function Rows({ rows, isWhole, more }) {
+function Rows({ rows, isWhole, hasGap, more }) {
   return html`
+    ${hasGap && html`<p class="sub" role="status">Tasks come faster than they can be listed: some between the first rows and the others are missing. Filter them, or reload.</p>`}
     <${List} label="Tasks, the newest first" rows=${rows} keyOf=${(task) => task.task_id} columns="tk" height=${48}
-      href=${(task) => `/tasks/${task.task_id}`} onEnd=${more} row=${cells}
+      href=${(task) => withFilters(`/tasks/${task.task_id}`)} onEnd=${more} row=${cells}
       head=${html`<span>Task</span><span>State</span><span class="hide-s">Id</span><span class="num">Time</span>`} />
     ${!isWhole && html`<p class="sub below">${rows.length.toLocaleString("en")} rows so far; scroll for more.</p>`}`;
 }

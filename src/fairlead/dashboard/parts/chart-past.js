@@ -17,6 +17,12 @@ export function usePast(limits, now) {
 }
 
 function note(limits, running, ended, now) {
+  const shown = new Set(limits.map((limit) => limit.name));
+  for (const name of running.keys()) {
+    if (shown.has(name)) continue;
+    running.delete(name); // else a page that is open for days would remember every limit there has been
+    ended.delete(name);
+  }
   for (const limit of limits) {
     const before = running.get(limit.name) ?? new Map();
     const after = new Map();

@@ -6,6 +6,7 @@ import { html, useEffect, useLayoutEffect, useRef, useSignal } from "../lib/ui.j
 import { beyond, columns, inSight, laidOut, roomAt, scaleOf, stops } from "./chart-layout.js";
 import { Line } from "./chart-line.js";
 import { usePast } from "./chart-past.js";
+import { useOneTabStop } from "./roving.js";
 
 const REBASE = 10 * 60_000; // ms after which the bars get new places, before numbers grow large
 const NARROW = matchMedia("(max-width: 640px)");
@@ -23,10 +24,11 @@ export function Chart({ limits, followed, seconds, now, stale, label, href = lim
   const scale = scaleOf({ origin: origin.current, now, width, seconds });
   const chosen = followed ? stops(followed.steps, rows) : [];
   const mine = new Set(followed?.steps.map((step) => step.task_id));
+  const oneTabStop = useOneTabStop();
   const moving = { transform: `translateX(${scale.shift}px)` };
   return html`
     <div class="scroll">
-      <div class="chart ${stale ? "stale" : ""}" role="group" aria-label=${label} onKeyDown=${moveFocus}>
+      <div class="chart ${stale ? "stale" : ""}" role="group" aria-label=${label} ...${oneTabStop}>
         <${Axis} scale=${scale} seconds=${seconds} now=${now} />
         <div class="rows">
           <div class="grid" aria-hidden="true">
@@ -38,10 +40,10 @@ export function Chart({ limits, followed, seconds, now, stale, label, href = lim
               <${Label} limit=${row.limit} href=${href} />
               <div class="tracks" ref=${i === 0 ? area : undefined}>
                 <div class="layer" key=${origin.current} style=${moving}>
-                  <${Bars} row=${row} scale=${scale} mine=${mine} past=${past} now=${now} index=${i} />
+                  <${Bars} row=${row} scale=${scale} mine=${mine} past=${past} now=${now} />
                   ${chosen.filter((stop) => stop.row === row && !stop.isOnTrack).map((stop) => html`
                     <${Bar} key=${`f${stop.step.index}`} run=${{ ...stop, state: "expected", task_type: stop.step.name, priority: followed.priority }}
-                      row=${row} slot=${stop.slot} scale=${scale} selected index=${i} />`)}
+                      row=${row} slot=${stop.slot} scale=${scale} selected />`)}
                 </div>
                 <${Words} row=${row} scale=${scale} width=${width} quiet=${chosen.at(-1)?.row === row} />
               </div>
@@ -103,21 +105,21 @@ function Label({ limit, href }) {
     </div>`;
 }
 
-function Bars({ row, scale, mine, past, now, index }) {
+function Bars({ row, scale, mine, past, now }) {
   const { limit } = row;
   if (limit.kind === "rate") return null;
   if (!row.bySlot) return null;
   return html`
     ${(past.get(limit.name) ?? []).map((run) => html`
-      <${Bar} key=${`p${run.key}`} run=${run} row=${row} slot=${run.slot} scale=${scale} done index=${index} />`)}
+      <${Bar} key=${`p${run.key}`} run=${run} row=${row} slot=${run.slot} scale=${scale} done />`)}
     ${limit.tracks.map((track) => html`
-      <${Track} key=${track.slot} track=${track} row=${row} scale=${scale} mine=${mine} now=${now} index=${index} />`)}`;
+      <${Track} key=${track.slot} track=${track} row=${row} scale=${scale} mine=${mine} now=${now} />`)}`;
 }
 
-function Track({ track, row, scale, mine, now, index }) {
+function Track({ track, row, scale, mine, now }) {
   const runs = inSight(track.runs, scale);
   return runs.map((run) => html`
-    <${Bar} key=${run.key} run=${run} row=${row} slot=${track.slot} scale=${scale} now=${now} index=${index}
+    <${Bar} key=${run.key} run=${run} row=${row} slot=${track.slot} scale=${scale} now=${now}
       selected=${run.task_id !== null && mine.has(run.task_id)} />
     ${run.doubt > Math.max(run.end, now) && row.height > 6 && html`
       <i class="strip ${hue(run.priority)}" key=${`s${run.key}`} style=${{
@@ -127,7 +129,7 @@ function Track({ track, row, scale, mine, now, index }) {
 }
 
 /** One run; a link, because a person wants to see the task behind it. What holds a slot late reaches to now. */
-function Bar({ run, row, slot, scale, now, selected, done, index }) {
+function Bar({ run, row, slot, scale, now, selected, done }) {
   const start = Math.max(run.start, run.state === "expected" && now && !selected ? now : scale.from);
   const end = run.state === "running" ? Math.max(run.end, now ?? 0) : Math.max(run.shown ?? run.end, start);
   const kind = done ? "done" : run.state === "running" ? "run" : "next";
@@ -142,8 +144,7 @@ function Bar({ run, row, slot, scale, now, selected, done, index }) {
   if (!run.task_id) return html`<span class=${classes} style=${style} title=${label}>${row.height > 6 && words}</span>`;
   return html`
     <a class=${classes} style=${style} href=${path`/tasks/${run.task_id}`} title=${label} aria-label=${label}
-      tabindex=${index === 0 && kind === "run" && slot === 0 ? 0 : -1} data-row=${index} data-task=${run.task_id}
-      data-job=${run.job_id ?? undefined}>${row.height > 6 && words}</a>`;
+      tabindex="-1" data-task=${run.task_id} data-job=${run.job_id ?? undefined}>${row.height > 6 && words}</a>`;
 }
 
 function sentence(run, done) {
@@ -187,28 +188,6 @@ function Columns({ row, scale, width }) {
         });
       })}
     </div>`;
-}
-
-/** One tab stop for the whole chart: arrows move in time and between tracks. */
-function moveFocus(event) {
-  const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
-  const from = document.activeElement;
-  if (!step || !from.matches(".bar")) return;
-  event.preventDefault();
-  const box = from.getBoundingClientRect();
-  let best = null;
-  for (const bar of event.currentTarget.querySelectorAll("a.bar")) {
-    const other = bar.getBoundingClientRect();
-    const [dx, dy] = [other.left - box.left, other.top - box.top];
-    const isThere = step[0] ? Math.abs(dy) < 6 && dx * step[0] > 1 : dy * step[1] > 6;
-    const distance = step[0] ? Math.abs(dx) : 3 * Math.abs(dy) + Math.abs(dx);
-    if (isThere && (!best || distance < best.distance)) best = { bar, distance };
-  }
-  if (!best) return;
-  from.tabIndex = -1;
-  best.bar.tabIndex = 0;
-  best.bar.focus({ preventScroll: true });
-  best.bar.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
 /** Which task or job a bar is of, for those who follow it. */

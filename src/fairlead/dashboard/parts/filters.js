@@ -13,13 +13,16 @@ export function Search({ label, name = "q" }) {
     if (document.activeElement !== field.current) field.current.value = value;
   }, [value]);
   useEffect(() => () => clearTimeout(timer.current), []);
-  const search = () => setQuery({ [name]: field.current.value.trim() });
+  const search = () => setQuery({ [name]: field.current.value.trim() }, { replace: true });
   const type = () => {
     clearTimeout(timer.current);
     timer.current = setTimeout(search, PAUSE);
   };
   const key = (event) => {
-    if (event.key === "Escape") field.current.blur();
+    if (event.key === "Escape") {
+      field.current.blur();
+      event.stopPropagation(); // it closes nothing else
+    }
     if (event.key === "Enter") search();
   };
   return html`

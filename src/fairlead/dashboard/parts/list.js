@@ -92,7 +92,8 @@ function useHeld(rows, keyOf) {
   const added = rows.filter((row) => !known.has(keyOf(row)));
   const gone = order.value.filter((key) => !latest.has(key)).length;
   // rows that were loaded at the end push nothing
-  const tail = rows.slice(rows.findLastIndex((row) => known.has(keyOf(row))) + 1);
+  const lastKnown = rows.findLastIndex((row) => known.has(keyOf(row)));
+  const tail = lastKnown < 0 ? [] : rows.slice(lastKnown + 1); // none is known: all of them are new ones
   const changes = added.length - tail.length + gone;
   return {
     rows: [...old, ...tail],

@@ -1,5 +1,5 @@
 // The key is sent once, in exchange for a session that scripts cannot read; it is kept nowhere here.
-import { logIn } from "../lib/api.js";
+import { logIn, logOut, session } from "../lib/api.js";
 import { html, useEffect, useRef, useSignal } from "../lib/ui.js";
 import { ProblemNotice } from "./notice.js";
 
@@ -35,5 +35,15 @@ export function Login() {
         <button class="btn primary" disabled=${busy.value}>Log in</button>
       </form>
       <p class="sub">The session ends after 12 hours, when you log out, or when the key is revoked.</p>
+    </main>`;
+}
+
+/** A key of a worker, or one that only submits. */
+export function NothingToSee() {
+  return html`
+    <main class="alone">
+      <h1>This key may not read</h1>
+      <p class="mut">${session.value.name} lacks the scope <code>read</code>, so there is nothing to show. Log in with another key.</p>
+      <button class="btn primary" onClick=${logOut}>Log out</button>
     </main>`;
 }

@@ -1,5 +1,5 @@
 // What surrounds every page: the side bar, whether it is live, the keys, and the page itself.
-import { isOperator, logOut, may, session } from "../lib/api.js";
+import { chooseNamespace, isOperator, logOut, may, session } from "../lib/api.js";
 import { time } from "../lib/format.js";
 import { useKeys } from "../lib/keys.js";
 import { clock, connection, overview } from "../lib/live.js";
@@ -25,6 +25,7 @@ export function Shell() {
     <div class="shell">
       <${SideBar} at=${found?.page} onHelp=${() => { helps.value = true; }} />
       <main class="main" id="page" tabindex="-1">
+        ${connection.value.problem && html`<${ProblemNotice} error=${connection.value.problem} />`}
         ${found ? html`<${Page} ...${found} key=${found.page.name} />` : html`<${NoPage} />`}
       </main>
     </div>
@@ -83,11 +84,14 @@ function useCounts() {
 }
 
 function Who() {
-  const { name, tenant, namespace, scopes, csrf_token } = session.value;
+  const { name, tenant, namespace, namespaces, scopes, csrf_token } = session.value;
   const rights = scopes.includes("admin") ? "admin" : scopes.includes("cancel") ? "operator" : "read only";
   return html`
     <span class="who">
-      <b>${namespace}</b>
+      ${namespaces.length > 1 ? html`
+        <select class="field" aria-label="Namespace" onChange=${(event) => chooseNamespace(event.target.value)}>
+          ${namespaces.map((one) => html`<option key=${one} value=${one} selected=${one === namespace}>${one}</option>`)}
+        </select>` : html`<b>${namespace}</b>`}
       <span>${tenant ? `tenant ${tenant}` : "all tenants"} · ${csrf_token ? `${name}, ${rights}` : "no keys"}</span>
       ${csrf_token && html`<button class="plain" onClick=${logOut}>Log out</button>`}
     </span>`;

@@ -2,12 +2,14 @@
 import { ms, span, time } from "../lib/format.js";
 import { clock } from "../lib/live.js";
 import { html } from "../lib/ui.js";
+import { useOneTabStop } from "./roving.js";
 
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400, 604800]; // s
 const TICKS = 6;
 
 export function StepChart({ job, follow }) {
   const now = clock.value;
+  const oneTabStop = useOneTabStop();
   const rows = rowsOf(job, follow, now);
   const known = rows.flatMap((row) => [row.from, row.start, row.end, row.late]).filter(Boolean);
   if (!known.length) return null;
@@ -18,7 +20,7 @@ export function StepChart({ job, follow }) {
   const at = (instant) => (100 * (instant - first)) / width;
   return html`
     <div class="scroll" tabindex="0" role="region" aria-label="Steps on a time axis">
-      <div class="chart jobc ${job.priority[0]}">
+      <div class="chart jobc ${job.priority[0]}" ...${oneTabStop}>
         <div class="axis" aria-hidden="true">
           ${ticks(first, last, now, isOpen).map(([instant, words]) => html`<span style=${{ left: `${at(instant)}%` }}>${words}</span>`)}
           ${isOpen && html`<span class="nowl" style=${{ left: `${at(now)}%` }}>${time(now)}</span>`}
@@ -46,7 +48,7 @@ function Row({ row, at, now, priority }) {
         ${row.start && row.end && html`
           ${row.late > row.end && html`<i class="strip ${priority}" style=${wide(row.end, row.late)}></i>`}
           <a class="bar ${row.state === "expected" ? "next" : row.state === "failed" ? "run broken" : "run"} ${priority} sel" href=${`/tasks/${row.taskId}`}
-            style=${wide(row.start, row.end)} title=${row.title}><span class="t"><span class="u">${span((row.end - row.start) / 1000)}</span></span></a>`}
+            style=${wide(row.start, row.end)} title=${row.title} aria-label=${row.title} tabindex="-1" data-task=${row.taskId}><span class="t"><span class="u">${span((row.end - row.start) / 1000)}</span></span></a>`}
       </div></div>
     </div>`;
 }

@@ -25,13 +25,14 @@ export function useFollowed() {
   const id = given || auto.current.id;
   return {
     id,
+    isGiven: Boolean(given),
     limits: id ? auto.current.limits : [],
     /** Learns from a forecast: the limits of the steps, and whether there is anything left to follow. */
-    see(forecast, fresh) {
+    see(forecast, fresh, isLost) {
       if (!forecast) return;
       if (fresh && forecast.follow && id) auto.current.limits = [...new Set(forecast.follow.steps.flatMap((step) => step.limits))];
       const over = forecast.follow?.steps.every((step) => ["completed", "failed", "cancelled", "dead_letter"].includes(step.status));
-      if (!given && (!auto.current.id || over)) auto.current.id = candidates(forecast).find((one) => one !== id) ?? null;
+      if (!given && (!auto.current.id || over || isLost)) auto.current.id = candidates(forecast).find((one) => one !== id) ?? null;
     },
     next(forecast, wanted) {
       const all = forecast ? candidates(forecast) : [];

@@ -12,23 +12,27 @@ import { ForecastTable } from "./forecast-table.js";
 import { useFollowed, useTop } from "./choice.js";
 
 const WINDOWS = [["120", "2 min"], ["600", "10 min"], ["3600", "1 h"]];
+const UNKNOWN = new Set(["unknown_task", "unknown_job", "invalid_input"]); // what is said of the id in an old link
 
 export function NowAndNext({ limits }) {
-  const seconds = Number(queried("window", "120"));
+  const seconds = Number(WINDOWS.find(([value]) => value === queried("window"))?.[0] ?? WINDOWS[0][0]);
   const asTable = useSignal(false);
   const choice = useFollowed();
+  const lost = useSignal(null);
+  const id = choice.id === lost.value ? null : choice.id;
   const shown = useTop(limits, choice.limits);
-  const address = shown.length ? withQuery("/api/v1/forecast", { limits: shown.join(","), seconds, follow: choice.id }) : null;
+  const address = shown.length ? withQuery("/api/v1/forecast", { limits: shown.join(","), seconds, follow: id }) : null;
   const { data, error } = useResource(address);
+  if (id && UNKNOWN.has(error?.code)) lost.value = id;
   const latest = useRef(null);
   if (data) latest.current = data;
   const forecast = latest.current;
-  choice.see(forecast, data);
-  const followed = forecast?.follow && choice.id ? { ...forecast.follow, priority: priorityOf(forecast, choice.id) } : null;
+  choice.see(forecast, data, choice.id !== id);
+  const followed = forecast?.follow && id ? { ...forecast.follow, priority: priorityOf(forecast, id) } : null;
+  const next = () => choice.next(forecast);
   const window = (step) => {
     const at = WINDOWS.findIndex(([value]) => Number(value) === seconds);
-    const next = WINDOWS[Math.max(0, Math.min(WINDOWS.length - 1, at + step))];
-    setQuery({ window: next[0] });
+    setQuery({ window: WINDOWS[Math.max(0, Math.min(WINDOWS.length - 1, at + step))][0] });
   };
   useKeys({
     f: ["follow another, or the one in focus", () => choice.next(forecast, followedBy(document.activeElement))],
@@ -47,7 +51,8 @@ export function NowAndNext({ limits }) {
             <button aria-pressed=${Number(value) === seconds ? "true" : "false"} onClick=${() => setQuery({ window: value })}>${words}</button>`)}
         </div>
       </div>
-      ${followed && html`<${Sentence} followed=${followed} forecast=${forecast} id=${choice.id} onNext=${() => choice.next(forecast)} />`}
+      ${followed && html`<${Sentence} followed=${followed} forecast=${forecast} id=${id} onNext=${next} />`}
+      ${choice.isGiven && !id && html`<${NotKept} onNext=${next} />`}
       ${!forecast ? html`<${Waiting} rows=${3} />` : asTable.value ? html`<${ForecastTable} forecast=${forecast} />` : html`
         <${Chart} limits=${forecast.limits} followed=${followed} seconds=${seconds} now=${clock.value}
           stale=${connection.value.state === "stale"} label="Who holds each limit, and who is next" />`}
@@ -67,10 +72,15 @@ const Legend = () => html`
     <span class="p h">high</span><span class="p m">medium</span><span class="p l">low</span>
   </div>`;
 
+const NotKept = ({ onNext }) => html`
+  <div class="follow" role="status">
+    <p class="mut">What was followed is not known, or is not kept any more.</p>
+    <button class="btn sm" onClick=${onNext}>Follow another <kbd>f</kbd></button>
+  </div>`;
+
 function priorityOf(forecast, id) {
   for (const limit of forecast.limits)
     for (const track of limit.tracks)
       for (const run of track.runs) if (run.task_id === id || run.job_id === id) return run.priority;
   return "medium";
 }
-

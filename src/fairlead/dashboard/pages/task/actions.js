@@ -4,6 +4,7 @@ import { useKeys } from "../../lib/keys.js";
 import { go } from "../../lib/router.js";
 import { html, useSignal } from "../../lib/ui.js";
 import { Confirm } from "../../parts/confirm.js";
+import { withFilters } from "../../parts/master.js";
 import { Priority, Status } from "../../parts/marks.js";
 import { ENDED } from "../task.js";
 
@@ -18,7 +19,7 @@ export function Actions({ task, title }) {
     ...(cancels && { c: ["cancel this task", () => { asked.value = "cancel"; }] }),
     ...(replays && { r: ["replay this task", () => { asked.value = "replay"; }] }),
     ...(isOpen && { f: ["follow it on the page Now", () => go(`/?follow=${followed}`)] }),
-    Escape: ["back to the tasks", () => (asked.peek() ? close() : go("/tasks"))],
+    Escape: ["back to the tasks", () => (asked.peek() ? close() : go(withFilters("/tasks")))],
   });
   return html`
     <div class="lede">

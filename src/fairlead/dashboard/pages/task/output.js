@@ -30,8 +30,9 @@ const shown = (chunk) => (typeof chunk === "string" ? chunk.replace(/\n$/, "") :
 function useOutput(id, isOpen) {
   const chunks = useSignal([]);
   useEffect(() => {
-    let after = 0;
+    let after = chunks.peek().at(-1)?.seq ?? 0; // what came before the end of the task is here already
     let busy = false;
+    let over = false;
     const read = async () => {
       if (busy) return;
       busy = true;
@@ -39,6 +40,7 @@ function useOutput(id, isOpen) {
         let more = true;
         while (more) {
           const page = await get(withQuery(path`/api/v1/tasks/${id}/outputs`, { after }));
+          if (over) return;
           if (page.outputs.length) chunks.value = [...chunks.peek(), ...page.outputs].slice(-MOST);
           after = page.next_after ?? page.outputs.at(-1)?.seq ?? after;
           more = page.next_after !== null;
@@ -48,9 +50,13 @@ function useOutput(id, isOpen) {
       }
       busy = false;
     };
-    if (isOpen) return frame.subscribe(read);
-    read();
-    return undefined;
+    let stop;
+    if (isOpen) stop = frame.subscribe(read);
+    else read();
+    return () => {
+      over = true;
+      stop?.();
+    };
   }, [id, isOpen]);
   return chunks.value;
 }
