@@ -48,6 +48,7 @@ ELSEWHERE = (
     ("CONTRIBUTING.md", "src/fairlead/model/task.py", "tests/api/test_adding_a_field.py"),
     ("docs/states.md", "stateDiagram", "tests/unit/test_states.py"),
     ("docs/engines.md", "redis-cli ACL SETUSER", "tests/faults/test_least_user.py"),
+    ("docs/monitoring.md", "2026-11-16T14:03:07.412Z INFO", "tests/api/test_transition_log.py"),
     ("docs/operating.md", "2026-11-16T14:03:07.412Z WARNING", "tests/unit/test_log.py"),
     ("docs/operating.md", '{"time"', "tests/unit/test_log.py"),
     ("docs/monitoring.md", "2026-11-16T14:03:07.412Z INFO", "tests/api/test_transition_log.py"),

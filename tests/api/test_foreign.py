@@ -134,8 +134,10 @@ def foreign_paths(route: Route, world: World) -> Iterator[tuple[str, str, list[t
     words = re.findall(r"{(\w+)}", route.path)
     known = world.objects()
     assert known.keys() >= set(words), f"{route.path}: add a foreign and an unknown value here"
-    queries = ["?force=true"] if "force" in route.query.__struct_fields__ else []
-    for query, *foreign in product(["", *queries], *(known[word][0] for word in words)):
+    queries = ["", "?force=true"] if "force" in route.query.__struct_fields__ else [""]
+    if "messages" in route.query.__struct_fields__:  # a stream that otherwise has no end
+        queries = ["?messages=1"]
+    for query, *foreign in product(queries, *(known[word][0] for word in words)):
         unknown = [known[word][1] for word in words]
         if foreign[:1] == [SHARED]:  # it is there for everybody: only its leases are foreign
             if route.method != "GET" and "lease_id" not in words:

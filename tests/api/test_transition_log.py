@@ -1,6 +1,8 @@
 """Each change of a task is one event of one log, and each request one line."""
 
+import re
 from collections.abc import Mapping
+from pathlib import Path
 
 import httpx
 import pytest
@@ -11,6 +13,7 @@ from tests.logs import json_records
 from tests.pages import Page, all_blocks
 from tests.waiting import wait_until
 
+PAGE = Path(__file__).parents[2] / "docs" / "monitoring.md"
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PAYLOAD, MESSAGE, QUERY = "canary-of-the-payload", "canary-of-the-message", "canary-of-the-query"
 
@@ -56,6 +59,8 @@ async def test_every_change_of_a_task_is_logged_once_with_its_trace(
     assert fields == [name for name in of_task()[1] if name not in ("time", "level", "logger", "event")]
     text = gateway.log_text()
     assert [word for word in (PAYLOAD, MESSAGE, QUERY) if word in text] == []
+    (example,) = re.findall(r" INFO transition (.*)", PAGE.read_text())
+    assert set(re.findall(r"(\w+)=", example)) == of_task()[1].keys() - {"time", "level", "logger", "event"}
 
 
 async def test_every_request_is_logged_without_its_query(api: httpx.AsyncClient, gateway: Gateway) -> None:

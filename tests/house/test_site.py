@@ -13,6 +13,7 @@ PAGES = sorted((ROOT / "docs").rglob("*.md"))
 
 
 @pytest.mark.long
+@pytest.mark.timeout(240)
 def test_it_builds_without_a_warning(tmp_path: Path) -> None:
     """mkdocs checks the links between the pages, and the names in the Python reference."""
     built = subprocess.run(

@@ -208,22 +208,23 @@ def stats(depth: int = 3, **given: Any) -> Stats:
         ([], {}, "3 tasks wait, 0 of 0 run. There is no worker: start one with `fairlead worker`."),
         ([], {"held": 2}, "3 tasks wait, 2 run."),
         (
-            [full(paused=True)],
+            [{"paused": True}],
             {"held": 0},
             "3 tasks wait, 0 run. gpu is paused, and 1 waits for it.",
         ),
-        ([full(active=0, waiting=3)], {"held": 1, "delayed": 4}, "3 tasks wait, 1 runs, 4 delayed."),
+        ([{"active": 0, "waiting": 3}], {"held": 1, "delayed": 4}, "3 tasks wait, 1 runs, 4 delayed."),
         (
-            [full("fast", last_start_p50=None), full("slow", waiting=2, tenant="acme")],
+            [{"name": "fast", "last_start_p50": None}, {"name": "slow", "waiting": 2, "tenant": "acme"}],
             {"held": 0},
             "3 tasks wait, 0 run. slow of acme is full, and 2 wait for it. The last starts in about 10 min.",
         ),
     ],
 )
 def test_the_headline_names_what_decides_the_pace(
-    limits: list[LimitForecast], given: dict[str, Any], expected: str
+    limits: list[dict[str, Any]], given: dict[str, Any], expected: str
 ) -> None:
-    assert Now(stats(**given), Forecast(at=1, limits=tuple(limits))).headline() == expected
+    forecast = Forecast(at=1, limits=tuple(full(**limit) for limit in limits))
+    assert Now(stats(**given), forecast).headline() == expected
 
 
 def test_what_does_not_fit_is_left_out_evenly() -> None:

@@ -41,6 +41,7 @@ def run(*command: str, **env: str) -> str:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(240)
 def test_mypy_finds_every_mistake_without_a_plugin() -> None:
     cache = ROOT / ".mypy_cache" / "samples"
     options = ["--strict", "--config-file=", f"--cache-dir={cache}", "--output=json"]
@@ -53,6 +54,7 @@ def test_mypy_finds_every_mistake_without_a_plugin() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(240)
 def test_pyright_finds_every_mistake_in_strict_mode(tmp_path: Path) -> None:
     settings = {
         "include": [str(SAMPLES)],

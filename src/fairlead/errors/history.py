@@ -32,4 +32,4 @@ class RecordedElsewhere(FairleadError):
 class RestoreRefused(FairleadError):
     """The namespace cannot be restored now."""
 
-    http_status, code = 409, "restore_refused"
+    code = "restore_refused"
