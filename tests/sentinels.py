@@ -106,6 +106,12 @@ class Deployment:
             and len(sound) >= replicas
         )
 
+    def chosen(self) -> Node | None:
+        """The replica that the first Sentinel promotes."""
+        about = map(_pairs, self.sentinels[0].ask("SENTINEL", "REPLICAS", SERVICE))
+        ports = [int(one["port"]) for one in about if "promoted" in one["flags"]]
+        return next((server for server in self.servers if server.port in ports), None)
+
     async def another_is_primary(self, before: Node) -> Node:
         def has_changed() -> bool:
             with contextlib.suppress(redis.RedisError, OSError):

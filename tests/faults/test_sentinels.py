@@ -6,9 +6,11 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
+from msgspec.structs import replace
 
 from fairlead import errors
 from fairlead.model.states import State
+from fairlead.settings import EngineSettings, Settings
 from fairlead.store.doctor.doctor import examine
 from tests.connections import is_answered
 from tests.sentinels import Deployment, Node, deployment, opened
@@ -58,3 +60,26 @@ async def test_acts_waits_and_subscriptions_follow_the_primary(
             assert event and event.task_id == later.task_id
         assert (await store.get(before.task_id)).status is State.QUEUED
         assert await examine(store.connection) == []
+
+
+async def test_a_primary_that_is_being_replaced_confirms_nothing_more() -> None:
+    """Its other replica has every change, but the one that is to take over has left it."""
+    async with deployment() as deployed:
+        settings = replace(Settings(), engine=EngineSettings(url=deployed.url, replicas=1))
+        async with opened(deployed.url, settings) as store:
+            await store.submit_one(new())
+            primary = deployed.primary()
+            others = [server for server in deployed.servers if server is not primary]
+            for server in others:  # so that nobody is promoted before it is killed
+                server.signal(signal.SIGSTOP)
+            replaced(deployed, primary)
+            await wait_until(lambda: deployed.chosen() is not None, because="a replica is chosen")
+            chosen = deployed.chosen()
+            for server in others:
+                server.kill() if server is chosen else server.signal(signal.SIGCONT)
+            await wait_until(lambda: len(primary.ask("ROLE")[2]) == 1, because="it has left the primary")
+            assert primary.ask("WAIT", 1, 5000) == 1
+            with pytest.raises(errors.NotReplicated, match="being replaced"):
+                await store.submit_one(new())
+            await wait_until(partial(is_answered, store.promote), because="the fail-over was given up")
+            assert await examine(store.connection) == []
