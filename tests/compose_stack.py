@@ -73,12 +73,12 @@ class ComposeStack:
                 await process.wait()
 
 
-def make_compose(engine: str, folder: Path) -> ComposeStack:
-    """On this engine, in its own namespace."""
+def make_compose(engine: str, folder: Path, database: str = "") -> ComposeStack:
+    """On this engine, in its own namespace; with a history if there is a database."""
     ports = {name: free_port() for name in OURS if "--port" in OURS[name]["command"]}
     bare = ComposeStack(ports, {}, folder)
     places = {name: bare.here(value) for name, value in OURS["gateway"]["environment"].items()}
-    places |= {"REDIS_URL": engine, "DATABASE_URL": ""}
+    places |= {"REDIS_URL": engine, "DATABASE_URL": database}
     return ComposeStack(
         ports, {**places, "FAIRLEAD_ENGINE__NAMESPACE": f"example-{uuid_utils.uuid7()}"}, folder
     )

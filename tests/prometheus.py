@@ -69,10 +69,10 @@ class Prometheus:
 
 @contextlib.asynccontextmanager
 async def running_prometheus(folder: Path, *options: str) -> AsyncIterator[Prometheus]:
-    """With these options, and its data in this folder."""
+    """With these options, in this folder."""
     need("prometheus")
     address = f"127.0.0.1:{free_port()}"
-    options = (*options, f"--storage.tsdb.path={folder / 'data'}", f"--web.listen-address={address}")
+    options = (*options, f"--web.listen-address={address}")
     with (folder / "prometheus.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             "prometheus", *options, cwd=folder, stdout=log, stderr=log
@@ -89,5 +89,6 @@ async def running_prometheus(folder: Path, *options: str) -> AsyncIterator[Prome
             await wait_until(is_ready)
             yield Prometheus(client)
     finally:
-        process.terminate()
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
         await process.wait()
