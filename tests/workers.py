@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 import re
 import signal
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.logs import unexpected_tracebacks
@@ -57,11 +57,12 @@ class WorkerLauncher:
 
     folder: Path
     where: Callable[[], tuple[str, ...]]  # the options for it; called when a worker is started
+    env: Mapping[str, str] = field(default_factory=dict)
 
     def start(self, target: str, *options: str) -> Workers:
         """`fairlead worker TARGET ...`"""
         log = self.folder / f"worker-{len(list(self.folder.glob('worker-*.log')))}.log"
-        env = {"HOME": str(self.folder), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
+        env = {"HOME": str(self.folder), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), **self.env}
         arguments = ("worker", target, *self.where(), *options)
         with log.open("wb") as out:
             return Workers(WarmProcess(arguments, env, self.folder, out, out), log)

@@ -12,6 +12,8 @@ import msgspec
 from fairlead.errors import InvalidInput, UnknownTask
 
 NAME = re.compile(r"[A-Za-z0-9_.:-]{1,200}")
+# Of W3C: version, trace, span, flags.
+TRACEPARENT = re.compile("[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 MOST_BYTES = 256 * 1024  # of parameters or of a result, as JSON
 MOST_DEPTH = 32
@@ -122,6 +124,11 @@ def check_short(field_name: str, value: object) -> None:
     if not isinstance(value, str) or not 1 <= len(value) <= 200 or not value.isprintable():
         raise InvalidInput(field_name, "is not 1 to 200 printable characters")
     check_text(field_name, value)
+
+
+def check_traceparent(field_name: str, value: object) -> None:
+    if value is not None and not (isinstance(value, str) and TRACEPARENT.fullmatch(value)):
+        raise InvalidInput(field_name, "is not a traceparent as W3C defines it")
 
 
 def check_task_id(task_id: str) -> str:

@@ -75,12 +75,15 @@ async def test_a_poll_gives_tasks_with_all_that_a_worker_needs(api: httpx.AsyncC
     given = await submit(api, "draw", parameters={"n": 1}, priority="high", timeout_seconds=30, trace_id="t1")
     polled = await worker.poll_one()
     fence, *times = [polled.pop(name) for name in ("fence", "deadline", "created_at", "started_at")]
+    assert polled.pop("queued_at") == times[1]
     assert polled == {
         "task_id": given["task_id"],
         "task_type": "draw",
         "parameters": {"n": 1},
         "timeout_seconds": 30.0,
         "trace_id": "t1",
+        "traceparent": None,
+        "reported_fence": None,
         "attempt": 1,
         "tier": None,
         "bounded": False,

@@ -41,8 +41,8 @@ async def claim(client: Client, worker: str = "w", want: int = 9) -> list[Task]:
 
 
 def plain(task: Task) -> Task:
-    """As the API shows it, without the number of its events."""
-    return replace(task, seq=1)
+    """As the API shows it: without the number of its events, and what only its worker needs."""
+    return replace(task, seq=1, queued_at=None, reported_fence=None, traceparent=None)
 
 
 async def registered(client: Client, worker: str = "w") -> str:

@@ -22,7 +22,7 @@ LAYERS = (
     ("simulate",),
     ("rules",),
     ("cron",),
-    ("shapes",),
+    ("shapes", "tracing"),
     ("model",),
     ("background", "buckets", "lease_guard", "open_files"),
     ("log",),
@@ -41,6 +41,7 @@ ROOMS_OF = {
     "starlette": {"api"},
     "obstore": {"buckets", "blobs", "slots"},
     "httptools": {"api"},
+    "opentelemetry": {"tracing"},
 }
 CLOCK_CALLS = {
     ("time", "time"),

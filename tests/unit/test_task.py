@@ -221,6 +221,7 @@ WRONG: dict[str, Any] = {
     "run_at": LATEST + 1,
     "idempotency_key": "",
     "trace_id": "\ud800",
+    "traceparent": f"00-{'0' * 32}-{'1' * 16}-01",
     "size_hint": "\ud800",
     "job_id": b"x",
     "task_id": "1",

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope
 from fairlead.api.browsers import secret_in
 from fairlead.api.gateway import Gateway
 from fairlead.api.problems import BodyTooLarge, InvalidBody, MalformedJson, NotJson
-from fairlead.checks import MOST_BYTES
+from fairlead.checks import MOST_BYTES, TRACEPARENT
 from fairlead.errors import UnknownJob, UnknownTask
 from fairlead.model.batch import bounded_parts
 from fairlead.model.job import Job
@@ -33,7 +33,6 @@ AT_ONCE = 256 * 1024
 PIECE = 256 * 1024  # of a body that is read piece by piece
 MOST_ITEM = MOST_BODY + 128 * 1024  # parameters, or a result, and the fields beside them
 WHERE = re.compile(r"(?P<what>.*) - at (?:`key` in )?`\$?(?P<path>.*)`$", re.S)
-TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}\Z")  # of W3C
 FIELD = re.compile(r"(?:unknown|required) field `([^`]*)`")
 
 B = TypeVar("B")
@@ -58,10 +57,16 @@ class Request:
         return self.gateway.store
 
     @property
+    def traceparent(self) -> str | None:
+        """The span of the caller."""
+        given = self.headers.get("traceparent", "")
+        return given if TRACEPARENT.fullmatch(given) else None
+
+    @property
     def trace_id(self) -> str | None:
         """Of the trace that the caller continues."""
-        trace = TRACEPARENT.match(self.headers.get("traceparent", ""))
-        return trace[1] if trace else None
+        given = self.traceparent
+        return given.split("-")[1] if given else None
 
     @property
     def session(self) -> str | None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from fairlead import tracing
 from fairlead.app.loading import load_handler
 from fairlead.checks import to_json
 from fairlead.errors import FairleadError
@@ -30,6 +31,7 @@ class Command(msgspec.Struct):
 
     task: Task | None = None
     source: str = ""
+    traceparent: str | None = None  # of its span
     stop: bool = False
     deadline: int | None = None  # ms
     granted: Granted | None = None
@@ -108,7 +110,9 @@ class HandlerHost:
     def serve(self) -> None:
         while (wanted := self._calls.get()) is not None:
             assert wanted.task is not None
-            self._send(self._answer(wanted.task, wanted.source))
+            with tracing.continuing(wanted.traceparent):
+                answer = self._answer(wanted.task, wanted.source)
+            self._send(answer)
 
     def _answer(self, task: Task, source: str) -> dict[str, Any]:
         try:
@@ -175,6 +179,7 @@ class HandlerHost:
 
 def main() -> None:
     end, _ = become_child()
+    tracing.export(tracing.inherited_settings(), tracing.WORKER)
     host = HandlerHost(end)
     threading.Thread(target=host.listen, daemon=True).start()
     host.serve()

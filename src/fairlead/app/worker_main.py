@@ -11,6 +11,7 @@ from functools import partial
 
 import msgspec
 
+from fairlead import tracing
 from fairlead.app.app import Fairlead
 from fairlead.app.loading import load_app
 from fairlead.backend import Backend
@@ -39,6 +40,7 @@ async def work(end: socket.socket, begun: Sequence[Begun]) -> int:
     targets = plan.targets(app.target)
     app.target, app.waits_for_data = targets[0], True
     settings = [target.read_settings() for target in targets]
+    tracing.export(settings[0].tracing, tracing.WORKER)  # after the app, which may set a provider of its own
     pipe.send([{"engine": one.engine, "worker": one.worker, "lease": one.lease} for one in settings])
     message = await pipe.receive()
     if message is None or "drain" in message:  # the supervisor has gone, or is stopping
@@ -146,6 +148,7 @@ def main() -> None:
     except Exception as problem:
         log.error("worker_crashed", traceback=traceback_of(problem))
         code = 1
+    tracing.close()
     # neither runner.close nor sys.exit: a handler that never ends would be waited for
     sys.stdout.flush()
     sys.stderr.flush()

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from fairlead import tracing
 from fairlead.api.processes import keep_processes
 from fairlead.api.serving import address_of, check_exposure, listen, serve
 from fairlead.background import loop_factory
@@ -79,6 +80,7 @@ def server(
     check_whole("--processes", processes, MOST_PROCESSES, least=1)
     settings, sources = options.read_settings()
     set_up_logging(settings.log)
+    tracing.export(settings.tracing, tracing.SERVER)
     raise_open_files()
     if inherited is None:
         opened = where.listen(settings)
@@ -96,6 +98,7 @@ def server(
             recall=recall_from_history,
         )
         runner.run(_serve(opening, settings, where, opened, None if inherited else processes))
+    tracing.close()
 
 
 async def _serve(

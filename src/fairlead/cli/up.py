@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from cyclopts import Parameter
 
+from fairlead import tracing
 from fairlead.api.serving import address_of, check_exposure, serve
 from fairlead.background import done_before, keep_running, loop_factory
 from fairlead.checks import check_whole
@@ -54,12 +55,15 @@ def up(*, work: Work = WORK, where: ListenOptions = LISTEN, options: ServerOptio
     check_whole("--processes", work.processes, MOST_PROCESSES, least=1)
     settings, sources = options.read_settings()
     set_up_logging(settings.log)
+    tracing.export(settings.tracing, tracing.SERVER)
     raise_open_files()
     opened = where.listen(settings)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         everything = Up(settings, where, work, options.config)
         opening = gateway_stores(everything.served, sources, govern=where.govern, recall=recall_from_history)
-        return runner.run(everything.run(opening, opened))
+        code = runner.run(everything.run(opening, opened))
+    tracing.close()
+    return code
 
 
 class Up:

@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import NoReturn, Protocol
 
+from fairlead import tracing
 from fairlead.backend import Backend
 from fairlead.background import in_background
 from fairlead.errors import FairleadError
@@ -41,6 +42,7 @@ def connected_backend(settings: Settings) -> AbstractAsyncContextManager[Backend
 @asynccontextmanager
 async def joined_backend(settings: Settings, declarer: Declarer, *, waits: bool) -> AsyncIterator[Backend]:
     """Connected and joined, and joined again after a loss. `waits`: for a namespace that is lost already."""
+    tracing.join(settings.tracing)
     async with (
         _joined(settings, declarer.declare, waits) as backend,
         in_background({"declarations": partial(_stay_declared, backend, declarer)}),

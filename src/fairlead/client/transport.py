@@ -10,7 +10,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from fairlead import __version__
+from fairlead import __version__, tracing
 from fairlead.client.problems import AWAY, error_of
 from fairlead.errors import FairleadError, InvalidSettings, StoreUnavailable
 from fairlead.settings.processes import DEFAULT_NAMESPACE
@@ -102,6 +102,8 @@ class HttpTransport:
         """
         content = None if body is None else encode(body)
         headers = {} if content is None else {"content-type": "application/json"}
+        if traceparent := tracing.current():
+            headers["traceparent"] = traceparent
         asked = _given(query or {})
         within += len(content or b"") / BYTES_PER_SECOND
         stream = partial(self.http.stream, method, address, content=content, headers=headers, params=asked)

@@ -54,6 +54,7 @@ class NewJob:
     max_wait_seconds: float | None = None  # that a step may wait before it starts
     idempotency_key: str | None = None
     trace_id: str | None = None
+    traceparent: str | None = None  # of W3C: the span to which those of its steps belong
     job_id: str = field(default_factory=lambda: str(uuid_utils.uuid7()))
 
 

@@ -15,6 +15,7 @@ from fairlead.checks import (
     check_seconds,
     check_short,
     check_time,
+    check_traceparent,
     check_units,
     check_weight,
     check_whole,
@@ -29,7 +30,7 @@ from fairlead.settings.tiers import INTERACTIVE, TIER
 MOST_PER_CALL = 1000
 MOST_LIMITS = 8
 #: Optional texts of a task that are stored and returned as the client gave them.
-TEXTS = ("user_id", "tenant", "trace_id", "job_id", "duration", "size_hint")
+TEXTS = ("user_id", "tenant", "trace_id", "traceparent", "job_id", "duration", "size_hint")
 STATES = {state.value: state for state in State}
 HALTED = "HALTED"  # the code of an interactive task that had to make room
 Content = Callable[[str], Any]  # how parameters and results are read
@@ -60,6 +61,7 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True):
     idempotency_key: str | None = None
     size_hint: str | None = None  # of tasks of its type, those with the same one run about as long
     trace_id: str | None = None
+    traceparent: str | None = None  # of W3C: the span to which its own belong
     job_id: str | None = None
     task_id: str = msgspec.field(default_factory=lambda: str(uuid_utils.uuid7()))
 
@@ -113,6 +115,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     crash_count: int = 0
     loss_count: int = 0  # workers that were lost with it, hardly by its doing
     fence: int = 0
+    reported_fence: int | None = None  # of the latest run whose worker reported its end
+    queued_at: int | None = None  # from when its wait counts
     run_at: int | None = None
     started_at: int | None = None
     deadline: int | None = None
@@ -129,6 +133,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     interactive: bool = False
     size_hint: str | None = None
     trace_id: str | None = None
+    traceparent: str | None = None  # of W3C: the span to which its own belong
     job_id: str | None = None
     step: int | None = None  # which step of its job it is
     idempotency_key: str | None = None
@@ -268,6 +273,7 @@ NOT_INTERACTIVE = ("delay_seconds", "run_at", "max_wait_seconds", "deadline_seco
 #: The fields that most tasks leave out.
 WHERE_GIVEN: dict[str, Callable[[str, Any], None]] = {
     **dict.fromkeys((*TEXTS, "idempotency_key"), check_short),
+    "traceparent": check_traceparent,
     **dict.fromkeys(("timeout_seconds", "max_wait_seconds", "deadline_seconds"), check_seconds),
     "delay_seconds": lambda name, value: check_seconds(name, value, zero=True),
     "max_retries": lambda name, value: check_whole(name, value, 1000),
@@ -296,6 +302,8 @@ IN_RECORDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     **{name: (name, str) for name in (*TEXTS, "concurrency_group")},
     **{name: (name, int) for name in NUMBERS},
     **{name: (name, float) for name in ("max_wait_seconds", "delay_seconds")},
+    "arrival": ("queued_at", int),
+    "reported": ("reported_fence", int),
     "retries": ("retry_count", int),
     "crashes": ("crash_count", int),
     "losses": ("loss_count", int),

@@ -43,6 +43,7 @@ class ServiceRequest:
     job_id: str | None = None
     step: int = 0
     trace_id: str | None = None
+    traceparent: str | None = None  # of the span of this run
 
     def body(self, service: str) -> bytes:
         meta = {
@@ -66,9 +67,15 @@ class ServiceRequest:
             # ...and larger for every try, so that it can refuse one that is late.
             "x-fairlead-fence": str(self.fence),
         }
-        if self.trace_id and TRACE_ID.fullmatch(self.trace_id):
-            headers["traceparent"] = f"00-{self.trace_id}-{secrets.token_hex(8)}-01"
+        if traceparent := self.traceparent or self._traceparent():
+            headers["traceparent"] = traceparent
         return headers
+
+    def _traceparent(self) -> str | None:
+        """Of no known span: only the trace was named."""
+        if self.trace_id and TRACE_ID.fullmatch(self.trace_id):
+            return f"00-{self.trace_id}-{secrets.token_hex(8)}-01"
+        return None
 
 
 @dataclass(frozen=True, slots=True)

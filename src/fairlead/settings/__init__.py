@@ -13,6 +13,7 @@ from fairlead.settings.processes import (
     HistorySettings,
     LogSettings,
     ServerSettings,
+    TracingSettings,
 )
 from fairlead.settings.scheduling import (
     Admission,
@@ -55,6 +56,7 @@ __all__ = [
     "Settings",
     "Slots",
     "TaskSettings",
+    "TracingSettings",
     "WorkerSettings",
 ]
 
@@ -66,9 +68,10 @@ class Settings(NamespaceSettings, frozen=True):
     history: HistorySettings = HistorySettings()
     server: ServerSettings = ServerSettings()
     log: LogSettings = LogSettings()
+    tracing: TracingSettings = TracingSettings()
     blobs: BlobSettings = BlobSettings()
     #: More [namespaces](namespaces.md) that the gateway serves, by name. Each has sections of its own, except
-    #: `engine`, `history`, `server`, `log` and `blobs`; what it leaves out has its default.
+    #: `engine`, `history`, `server`, `log`, `tracing` and `blobs`; what it leaves out has its default.
     #: Example: team-b = { limits = { gpu = 2 } }
     namespaces: dict[str, NamespaceSettings] = field(default_factory=dict)
 

@@ -105,6 +105,14 @@ class ServerSettings(Section, frozen=True):
     failed_keys_per_minute: Count = 30
 
 
+class TracingSettings(Section, frozen=True):
+    """[Traces](monitoring.md#traces) of tasks; the standard variables `OTEL_*` say where they are sent."""
+
+    #: Whether the process makes spans, which needs `pip install 'fairlead[otel]'`. Servers and workers each
+    #: need it.
+    enabled: bool = False
+
+
 class LogSettings(Section, frozen=True):
     """What the processes of Fairlead write to stderr."""
 

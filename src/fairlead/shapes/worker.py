@@ -149,7 +149,9 @@ class PolledTask(Shape[Task]):
     parameters: dict[str, Any]
     timeout_seconds: float
     trace_id: str | None
+    traceparent: str | None  # of W3C: the span to which those of the run belong
     fence: int
+    reported_fence: int | None  # of the latest run whose worker reported its end
     attempt: int
     deadline: Moment | None
     tier: str | None
@@ -161,6 +163,7 @@ class PolledTask(Shape[Task]):
     user_id: str | None
     tenant: str | None
     created_at: Moment
+    queued_at: Moment | None  # from when its wait counts
     started_at: Moment | None
     max_retries: int
     retry_count: int

@@ -3,7 +3,7 @@
 import asyncio
 from bisect import bisect_right
 
-from fairlead import errors
+from fairlead import errors, tracing
 from fairlead.checks import LATEST, check_name, check_short, check_whole
 from fairlead.cron import Cron, next_tick
 from fairlead.model.cron import CronStatus
@@ -59,9 +59,13 @@ class Crons(Part):
         check_whole("tick", tick, LATEST)
         if tick <= previous:
             raise errors.InvalidInput("tick", "is not after the previous one")
+        return await self._submit(task, name, previous, tick)
+
+    @tracing.of_submit
+    async def _submit(self, task: NewTask, *of_tick: str | int) -> Submitted | None:
         spec = spec_of(task, self._session.settings)
         await claim(self._session.blobs, spec)
-        row = (await self._session.run("tick", name, previous, tick, pack(spec)))["row"]
+        row = (await self._session.run("tick", *of_tick, pack(spec)))["row"]
         return None if row["answer"] == "passed" else submitted(row)
 
 

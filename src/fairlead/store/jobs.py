@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead import errors
+from fairlead import errors, tracing
 from fairlead.blobs.shelf import Owner
 from fairlead.checks import check_name, check_short, check_task_id, nearest, to_json
 from fairlead.model.explanation import Explanation
@@ -52,6 +52,7 @@ class Jobs(Part):
         self.pipelines = Pipelines(session)
         self.estimates = JobEstimates(session)
 
+    @tracing.of_submit
     async def submit(self, job: NewJob) -> SubmittedJob:
         """Accepts it with all its steps, of which the first stage is queued. Same key: same job."""
         request = _request(job, self._session.settings)
@@ -187,6 +188,7 @@ def _step(job: NewJob, step: NewStep, index: int, settings: Settings) -> dict[st
         weight=job.weight,
         max_wait_seconds=_max_wait(job, step, settings),
         trace_id=job.trace_id,
+        traceparent=job.traceparent,
         job_id=job.job_id,
     )
     spec = spec_of(task, settings)

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -194,6 +194,22 @@ DETAILED: dict[str, Callable[[Answer], errors.FairleadError]] = {
 def state_or_error(row: Answer) -> State | errors.FairleadError:
     """A repeated report is answered as the first one was."""
     return refusal(row, "repeated") or State(row["state"])
+
+
+def submitted_parts(
+    sizes: Iterable[int], answers: Sequence[Answer | errors.FairleadError]
+) -> list[Submitted | errors.FairleadError]:
+    """Of each task of each part. Raises the error of the first if all were refused."""
+    refused = [answer for answer in answers if isinstance(answer, errors.FairleadError)]
+    if refused and len(refused) == len(answers):
+        raise refused[0]
+    answered: list[Submitted | errors.FairleadError] = []
+    for size, answer in zip(sizes, answers, strict=True):
+        if isinstance(answer, errors.FairleadError):
+            answered += [answer] * size
+        else:
+            answered += map(submitted_or_error, expect_ok(answer)["rows"])
+    return answered
 
 
 def submitted_or_error(row: Answer) -> Submitted | errors.FairleadError:

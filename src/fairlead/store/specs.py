@@ -12,6 +12,8 @@ from fairlead.settings import Settings
 
 #: What the client did not ask for: the same task may come with other ones from another process.
 NOT_ASKED = frozenset({"id", "facts", "weight", "scope", "default_timeout", "default_retries"})
+#: The same request again may belong to another trace.
+OF_TRACES = frozenset({"trace_id", "traceparent"})
 NUMBERS = {"concurrency_limit": int, "max_wait_seconds": float, "delay_seconds": float}
 
 
@@ -90,7 +92,7 @@ def _wait_of(new: NewTask) -> float | None:
 def _digest(spec: dict[str, Any], priority_asked: bool) -> str:
     """The same request again has the same digest, whatever its id and its trace."""
     left_out = NOT_ASKED if priority_asked else NOT_ASKED | {"priority"}
-    facts = {name: value for name, value in spec.get("facts", {}).items() if name != "trace_id"}
+    facts = {name: value for name, value in spec.get("facts", {}).items() if name not in OF_TRACES}
     content = sorted((name, repr(value)) for name, value in spec.items() if name not in left_out)
     content.append(("facts", repr(facts)))
     return hashlib.sha256(repr(content).encode()).hexdigest()[:32]

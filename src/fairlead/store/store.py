@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import msgspec
 
-from fairlead import errors
+from fairlead import errors, tracing
 from fairlead.checks import check_name, check_short, to_json
 from fairlead.model.batch import Batch
 from fairlead.model.declarations import Origin, declared_limits, declared_types
@@ -186,6 +186,7 @@ class Store(Handling):
             missing |= (await self.run("confirm", *map(pack, named)))["missing"]
         return not missing
 
+    @tracing.of_submits
     async def submit(self, *tasks: NewTask) -> list[Submitted | errors.FairleadError]:
         """Accepts up to 1,000 tasks at once; the answers are in order.
 
@@ -197,19 +198,12 @@ class Store(Handling):
         batch = batch.without(await claim_all(self.blobs, batch.accepted))
         parts = list(in_parts(batch.accepted))
         answers, _ = await self.connection.run_each(*(("submit", pack(part), self.clock()) for part in parts))
-        refused = [answer for answer in answers if isinstance(answer, errors.FairleadError)]
-        if refused and len(refused) == len(answers):
-            raise refused[0]
-        answered: list[Submitted | errors.FairleadError] = []
-        for part, answer in zip(parts, answers, strict=True):
-            if isinstance(answer, errors.FairleadError):
-                answered += [answer] * len(part)
-            else:
-                answered += map(replies.submitted_or_error, replies.expect_ok(answer)["rows"])
+        answered = replies.submitted_parts(map(len, parts), answers)
         accepted = [one.task_id for one in answered if isinstance(one, Submitted)]
         await self.acceptance.confirm("task", accepted)
         return batch.answers(answered)
 
+    @tracing.of_submit
     async def submit_one(self, task: NewTask) -> Submitted:
         spec = spec_of(task, self.settings)
         await claim(self.blobs, spec)

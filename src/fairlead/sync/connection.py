@@ -13,6 +13,7 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from fairlead import tracing
 from fairlead.background import cancel_all, done_before
 from fairlead.errors import FairleadError
 
@@ -93,7 +94,7 @@ class Connection(Generic[A]):
         with self._lock:  # a call that begins later than the closing would never end
             if self.closed_by is not None:
                 raise FairleadError(CLOSED)
-            self.call_soon(partial(self._begin, call, function, *args))
+            self.call_soon(partial(self._begin, call, tracing.current(), function, *args))
         return call
 
     def wait(self, call: Future[R]) -> R:
@@ -119,8 +120,15 @@ class Connection(Generic[A]):
             with contextlib.suppress(RuntimeError):  # the loop is closed already
                 self._loop.call_soon_threadsafe(function)
 
-    def _begin(self, call: Future[R], function: Callable[..., Coroutine[Any, Any, R]], *args: Any) -> None:
-        self._calls[call] = asyncio.ensure_future(function(*args))
+    def _begin(
+        self,
+        call: Future[R],
+        traceparent: str | None,
+        function: Callable[..., Coroutine[Any, Any, R]],
+        *args: Any,
+    ) -> None:
+        with tracing.continuing(traceparent):  # the span of the thread that calls
+            self._calls[call] = asyncio.ensure_future(function(*args))
         self._calls[call].add_done_callback(partial(self._end, call))
 
     def _end(self, call: Future[R], task: asyncio.Task[R]) -> None:

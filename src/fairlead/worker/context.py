@@ -94,6 +94,7 @@ class Context:
         self.job_id = task.job_id
         self.job = input_of(task)  #: what this step is given of its job; None outside of jobs
         self.trace_id = task.trace_id
+        self.traceparent = task.traceparent  #: of W3C: the span to which that of the run belongs
         self.timeout_seconds = task.timeout_ms / 1000
         self.tier = task.tier  #: that the run was given when it started; None without tiers
         self.cancelled = False  #: stop as soon as you can: what you return counts only while `truncating`

@@ -56,9 +56,9 @@ class Process:
         # what was just killed may not have been reaped: its end of the pipe is closed before
         return self._process.returncode is None and not self._killed and not self._pipe.ended
 
-    def begin(self, task: Task, handler: Handler) -> None:
+    def begin(self, task: Task, handler: Handler, traceparent: str | None) -> None:
         """A call; what `inform` sends from now on is about it."""
-        self._pipe.send({"task": task, "source": handler.source})
+        self._pipe.send({"task": task, "source": handler.source, "traceparent": traceparent})
 
     async def result(
         self,

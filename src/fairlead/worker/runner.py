@@ -6,6 +6,7 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any
 
+from fairlead import tracing
 from fairlead.backend import Backend
 from fairlead.errors import FairleadError
 from fairlead.model.reports import Completed, Grant
@@ -65,7 +66,9 @@ class Runner:
             run.set_deadline(began + (task.deadline - task.started_at) / 1000)
         else:
             run.set_deadline(claimed_at + task.timeout_ms / 1000)
-        carrying = self._loop.create_task(self._outcome(run))
+        carry_out = partial(self._outcome, run)
+        traced = tracing.active and tracing.active.run(task, carry_out, self._runs.worker)
+        carrying = self._loop.create_task(traced or carry_out())
         run.halt = carrying.cancel
         self._carrying.add(carrying)
         carrying.add_done_callback(lambda done: self._finish(run, done))
@@ -164,7 +167,7 @@ class Runner:
 
     async def _in_process(self, run: Run, arguments: dict[str, Any]) -> Any:
         async with self._processes.borrowed() as process:
-            process.begin(run.task, run.handler)
+            process.begin(run.task, run.handler, tracing.current())
             run.halt, run.inform = process.halt, process.inform
             run.tell()  # what has changed since it was claimed
             hear, has_room = partial(self._runs.hear, run), partial(self._runs.has_room, run)

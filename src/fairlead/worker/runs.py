@@ -19,7 +19,7 @@ class Runs:
         self.reports: list[Report] = []  # of those that have ended
         self.progress = ProgressBuffer()
         self.changed = asyncio.Event()
-        self._worker = worker
+        self.worker = worker
         self._pipe = pipe
         self._loop = asyncio.get_running_loop()
         self._wakes = False  # a handler sent a message, and the loop will look at it soon
@@ -32,7 +32,7 @@ class Runs:
     def end(self, run: Run, report: Report) -> None:
         del self.running[run.task.fence]
         if isinstance(report, Failed):
-            log_failure(run.task, report, self._worker, run.facts)
+            log_failure(run.task, report, self.worker, run.facts)
         self.report(report)
 
     def report(self, report: Report) -> None:

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+from fairlead import tracing
 from fairlead.backend import Backend
 from fairlead.errors import InvalidInput
 from fairlead.pipeline.calling import ServiceClient, ServiceRequest
@@ -63,6 +64,7 @@ def _calling(client: ServiceClient) -> Callable[..., Any]:
                 fence=ctx.fence,
                 attempt=ctx.attempt,
                 trace_id=ctx.trace_id,
+                traceparent=tracing.current() or ctx.traceparent,
                 job_id=job.job_id if job else None,
                 step=job.step if job else 0,
                 params=job.params if job else given,

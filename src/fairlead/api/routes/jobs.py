@@ -50,6 +50,7 @@ async def submit(request: Request, body: JobBody) -> SubmittedJobAnswer:
         max_wait_seconds=body.max_wait_seconds,
         idempotency_key=key_of(request, body.idempotency_key),
         trace_id=body.trace_id or request.trace_id,
+        traceparent=request.traceparent,
         **chosen,
     )
     submitted = await submit_job(request.store.jobs, new)

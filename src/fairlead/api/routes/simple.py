@@ -28,7 +28,13 @@ async def submit(request: Request, query: SimpleQuery) -> Json:
     """Queue a task of the type `task` with this priority."""
     await request.gateway.spend(request.caller, 1)
     priority, _ = priority_of(request, query.priority)
-    wanted = NewTask(task_type=TASK_TYPE, priority=priority, tenant=request.caller.tenant)
+    wanted = NewTask(
+        task_type=TASK_TYPE,
+        priority=priority,
+        tenant=request.caller.tenant,
+        trace_id=request.trace_id,
+        traceparent=request.traceparent,
+    )
     submitted = await request.gateway.batcher.submit(wanted)
     return {"task_id": submitted.task_id, "status": submitted.status, "priority": wanted.priority}
 

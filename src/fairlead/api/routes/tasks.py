@@ -197,8 +197,8 @@ def new_task(
         given["run_at"] = read_time("run_at", body.run_at)
     if key is not None:
         given["idempotency_key"] = key
-    if body.trace_id is None and (trace := request.trace_id):
-        given["trace_id"] = trace
+    if traceparent := request.traceparent:
+        given = {"trace_id": request.trace_id, **given, "traceparent": traceparent}
     return NewTask(**given)
 
 

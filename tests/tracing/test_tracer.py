@@ -1,0 +1,146 @@
+"""Traces of programs of others, without a receiver, and not at all."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from fairlead import Fairlead, tracing
+from fairlead.errors import InvalidInput
+from fairlead.model.task import NewTask
+from fairlead.store.store import Store
+from fairlead.sync import Fairlead as BlockingFairlead
+from fairlead.tracing.tracer import Tracer
+from tests.servers import Server
+from tests.tracing.receiver import Receiver, receiving
+from tests.waiting import wait_until
+from tests.workers import WorkerLauncher
+
+TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
+
+
+@pytest.fixture
+def exporter() -> InMemorySpanExporter:
+    return InMemorySpanExporter()
+
+
+@pytest.fixture
+def spans(exporter: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch) -> trace.Tracer:
+    """Of a program whose spans Fairlead joins."""
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(tracing, "active", Tracer(provider.get_tracer("fairlead")))
+    return provider.get_tracer("program")
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as made:
+        yield made
+
+
+def launcher(server: Server, store: Store, folder: Path, receiver: Receiver) -> WorkerLauncher:
+    where = ("--engine", server.url, "--namespace", store.connection.keys.namespace)
+    return WorkerLauncher(folder, lambda: where, receiver.env)
+
+
+async def test_a_submit_continues_the_span_of_the_program(
+    live_store: Store, spans: trace.Tracer, exporter: InMemorySpanExporter
+) -> None:
+    with spans.start_as_current_span("request") as request:
+        await live_store.submit(NewTask(task_type="draw"), NewTask(task_type="paint"))
+        with pytest.raises(InvalidInput):
+            await live_store.submit_one(NewTask(task_type="draw", limits={"nothing": 1}))
+    one, other, refused, _ = exporter.get_finished_spans()
+    for span, name in ((one, "submit draw"), (other, "submit paint"), (refused, "submit draw")):
+        assert (span.name, span.parent) == (name, request.get_span_context())
+    assert one.status.is_ok or one.status.is_unset
+    assert not refused.status.is_ok
+    assert refused.attributes is not None and refused.attributes["error.type"] == "unknown_limit"
+
+
+def test_a_blocking_submit_continues_the_span_of_its_thread(
+    live_store: Store, server: Server, spans: trace.Tracer, exporter: InMemorySpanExporter
+) -> None:
+    with (
+        BlockingFairlead(server.url, namespace=live_store.connection.keys.namespace) as fl,
+        spans.start_as_current_span("request") as request,
+    ):
+        fl.submit("draw")
+    submit, _ = exporter.get_finished_spans()
+    assert submit.parent is not None
+    assert (submit.name, submit.parent.span_id) == ("submit draw", request.get_span_context().span_id)
+
+
+async def test_a_worker_of_the_program_runs_the_handler_in_a_span(
+    live_store: Store, server: Server, spans: trace.Tracer, exporter: InMemorySpanExporter
+) -> None:
+    fl = Fairlead(server.url, namespace=live_store.connection.keys.namespace)
+
+    @fl.task
+    async def draw() -> None:
+        spans.start_span("ink").end()
+
+    async with fl, fl.worker():
+        await (await draw.submit()).result(timeout=40)
+        await wait_until(lambda: len(exporter.get_finished_spans()) == 5)
+    found = {span.name: span for span in exporter.get_finished_spans()}
+    for name, parent in (("run draw", "submit draw"), ("ink", "run draw"), ("wait draw", "submit draw")):
+        span, above = found[name], found[parent].context
+        assert span.parent and above
+        assert (span.parent.trace_id, span.parent.span_id) == (above.trace_id, above.span_id)
+
+
+async def test_without_a_receiver_the_work_goes_on_and_one_line_says_so(
+    live_store: Store, server: Server, tmp_path: Path, receiver: Receiver
+) -> None:
+    receiver.status = 400
+    async with launcher(server, live_store, tmp_path, receiver).workers("tests.apps.traced:fl") as workers:
+        for count in range(1, 4):
+            task = await live_store.submit_one(NewTask(task_type="outline", parameters={"prompt": "x"}))
+            await wait_until(lambda: has_ended(live_store, task.task_id))  # noqa: B023
+            await wait_until(lambda: receiver.refused >= count)  # noqa: B023
+        receiver.status = 200
+        await live_store.submit_one(NewTask(task_type="outline", parameters={"prompt": "x"}))
+        await wait_until(lambda: "spans_sent_again" in workers.log_text())
+        assert await workers.end() == 0
+    about_spans = [line.split()[1:3] for line in workers.log_text().splitlines() if "span" in line.lower()]
+    assert about_spans == [["WARNING", "spans_not_sent"], ["INFO", "spans_sent_again"]]
+
+
+async def has_ended(store: Store, task_id: str) -> bool:
+    return (await store.get(task_id)).completed_at is not None
+
+
+NO_PACKAGE = "import sys; sys.modules['opentelemetry'] = None\n"
+
+
+def run_without_package(program: str) -> str:
+    command = [sys.executable, "-c", NO_PACKAGE + program]
+    return subprocess.run(command, capture_output=True, text=True).stdout
+
+
+def test_while_they_are_off_nothing_of_them_is_imported() -> None:
+    program = (
+        "import fairlead.app.worker_main, fairlead.api.server, fairlead.cli.server, fairlead.client.client\n"
+        "print([name for name in sys.modules if name.startswith('fairlead.tracing.')])"
+    )
+    assert run_without_package(program) == "[]\n"
+
+
+def test_without_the_package_the_error_says_what_to_install() -> None:
+    program = (
+        "from fairlead import tracing\n"
+        "from fairlead.errors import InvalidSettings\n"
+        "from fairlead.settings import TracingSettings\n"
+        "for begin in (lambda it: tracing.export(it, 'fairlead-server'), tracing.join):\n"
+        "    try: begin(TracingSettings(enabled=True))\n"
+        "    except InvalidSettings as problem: print(problem)"
+    )
+    assert run_without_package(program).count("pip install 'fairlead[otel]'") == 2
