@@ -23,6 +23,7 @@ from benchmarks import (
     namespaces,
     pickup,
     record,
+    recording,
     simulator,
     storm,
     throughput,
@@ -49,6 +50,7 @@ SCENARIOS = {
     "estimates": estimates.run,
     "simulator": simulator.run,
     "history": history.run,
+    "recording": recording.run,
 }
 #: Only when they are named.
 MORE = {"gateway_replay": gateway_replay.run, "virtual_replay": virtual_replay.run}
@@ -65,6 +67,7 @@ Name = Literal[
     "estimates",
     "simulator",
     "history",
+    "recording",
     "gateway_replay",
     "virtual_replay",
 ]

@@ -1,67 +1,66 @@
-"""The history: the first page of each filter over many rows, and what the recorder costs a drain.
+"""The history: the first page of each filter over many rows.
 
-`page` is what a list reads of SQL for its first 50 tasks, on a database with 1,000,000. The drain is that of
-`throughput`, with a recorder in a process of its own beside it, at low priority, as a server has it.
+`page` is what a list reads of SQL for its first 50 tasks, on a database with 1,000,000, or for its first 50
+jobs, of 1,000,000.
 """
 
-import asyncio
-import os
 import statistics
 import tempfile
 import time
-from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 import uuid_utils
 
-from benchmarks.bench import NO_AOF, Bench, describe, register, small_task
+from benchmarks.bench import Bench
 from benchmarks.figures import Check, Figure, Outcome
-from benchmarks.throughput import Fairlead
 from fairlead.history.archive import SqlArchive
 from fairlead.history.database import Transaction, open_database
 from fairlead.history.numbers import PLACES, place_of
 from fairlead.history.opening import History
 from fairlead.history.queries import Search, searched
-from fairlead.history.recording import LIMITS
-from fairlead.history.recording import TASKS as TASKS_SQL
-from fairlead.history.rows import limits_of, task_row
-from fairlead.store.archive import Range
+from fairlead.history.recording import JOBS, LIMITS, LIMITS_OF_JOBS, TASKS
+from fairlead.history.rows import JobRow, TaskRow, job_row, task_row
+from fairlead.store.archive import Kind
 from fairlead.store.pages import Sought
-from fairlead.store.store import Store
-from tests.faults.recorders import Recorders
 from tests.postgresql import running_postgresql
 
 ROWS, QUICK_ROWS = 1_000_000, 5_000
 AT_ONCE = 5_000
 PAGE = 50
 TARGET_MS = 100
-DRAINED, QUICK_DRAINED = 20_000, 1_000
 BEGIN, STEP_MS = 1_700_000_000_000, 100
 DATABASES = ("sqlite", "postgresql")
 STATES = {97: b"failed", 98: b"dead_letter", 99: b"cancelled"}  # of 100; the others are completed
 
-Filter = tuple[Mapping[str, str | None], Sought]
+Filter = tuple[Kind, Mapping[str, str | None], Sought]
 MIDDLE = BEGIN + ROWS * STEP_MS // 2
 FILTERS: dict[str, Filter] = {
-    "all": ({}, Sought()),
-    "status failed": ({"state": "failed"}, Sought()),
-    "status completed": ({"state": "completed"}, Sought()),
-    "status queued (none)": ({"state": "queued"}, Sought()),
-    "type, one of 1,000": ({"type": "type-7"}, Sought()),
-    "user, one of 10,000": ({"user_id": "user-77"}, Sought()),
-    "tenant, one of 100": ({"tenant": "tenant-3"}, Sought()),
-    "limit, one of 50": ({}, Sought(needs="limit-9")),
-    "tenant and status": ({"tenant": "tenant-3", "state": "failed"}, Sought()),
-    "user and type (rare)": ({"user_id": "user-77", "type": "type-1"}, Sought()),
-    "priority and type": ({"priority": "2", "type": "type-7"}, Sought()),
-    "text in the error": ({}, Sought(error="number 97 ")),
-    "text in no error": ({}, Sought(error="nowhere")),
-    "part of a user": ({}, Sought("ser-77", ("type", "user_id"))),
-    "since and until": ({}, Sought(since=MIDDLE, until=MIDDLE + 10_000_000)),
+    "all": ("task", {}, Sought()),
+    "status failed": ("task", {"state": "failed"}, Sought()),
+    "status completed": ("task", {"state": "completed"}, Sought()),
+    "status queued (none)": ("task", {"state": "queued"}, Sought()),
+    "type, one of 1,000": ("task", {"type": "type-7"}, Sought()),
+    "user, one of 10,000": ("task", {"user_id": "user-77"}, Sought()),
+    "tenant, one of 100": ("task", {"tenant": "tenant-3"}, Sought()),
+    "limit, one of 50": ("task", {}, Sought(needs="limit-9")),
+    "tenant and status": ("task", {"tenant": "tenant-3", "state": "failed"}, Sought()),
+    "user and type (rare)": ("task", {"user_id": "user-77", "type": "type-1"}, Sought()),
+    "priority and type": ("task", {"priority": "2", "type": "type-7"}, Sought()),
+    "text in the error": ("task", {}, Sought(error="number 97 ")),
+    "text in no error": ("task", {}, Sought(error="nowhere")),
+    "part of a user": ("task", {}, Sought("ser-77", ("type", "user_id"))),
+    "since and until": ("task", {}, Sought(since=MIDDLE, until=MIDDLE + 10_000_000)),
+    "jobs": ("job", {}, Sought()),
+    "jobs, status FAILED": ("job", {"status": "FAILED"}, Sought()),
+    "jobs, pipeline, one of 1,000": ("job", {"feature": "type-7"}, Sought()),
+    "jobs, user, one of 10,000": ("job", {"user_id": "user-77"}, Sought()),
+    "jobs, tenant, one of 100": ("job", {"tenant": "tenant-3"}, Sought()),
+    "jobs, limit, one of 50": ("job", {}, Sought(needs="limit-9")),
+    "jobs, text in the error": ("job", {}, Sought(error="number 97 ")),
+    "jobs, since and until": ("job", {}, Sought(since=MIDDLE, until=MIDDLE + 10_000_000)),
 }
 
 
@@ -72,7 +71,6 @@ async def run(bench: Bench) -> Outcome:
     for kind in DATABASES:
         with database(kind) as url:
             await _pages(outcome, kind, url, QUICK_ROWS if bench.quick else ROWS)
-    await _drains(bench, outcome)
     return outcome
 
 
@@ -86,20 +84,20 @@ def database(kind: str) -> Iterator[str]:
             yield f"sqlite:///{folder}/history.sqlite3"
 
 
-async def _pages(outcome: Outcome, kind: str, url: str, rows: int) -> None:
+async def _pages(outcome: Outcome, database_kind: str, url: str, rows: int) -> None:
     history, archive = History(open_database(url), "default"), SqlArchive(url, "default")
     try:
         await _fill(history, rows)
-        for name, (wanted, sought) in FILTERS.items():
-            values = [await _page_ms(archive, wanted, sought) for _ in range(7)]
-            case = f"page, {name}, {kind}"
+        for name, (kind, wanted, sought) in FILTERS.items():
+            values = [await _page_ms(archive, kind, wanted, sought) for _ in range(7)]
+            case = f"page, {name}, {database_kind}"
             outcome.figures.append(Figure(case, "time", "ms", values))
             detail = f"{statistics.median(values):.1f} ms"
             outcome.checks.append(
                 Check(case, f"<= {TARGET_MS} ms", statistics.median(values) <= TARGET_MS, detail)
             )
-            plan = await _plan(history, wanted, sought)
-            scans = ("SCAN tasks" in plan and "INDEX" not in plan) or "Seq Scan" in plan
+            plan = await _plan(history, kind, wanted, sought)
+            scans = ("SCAN " in plan and "INDEX" not in plan) or "Seq Scan" in plan
             outcome.checks.append(Check(case, "by an index", not scans or rows == QUICK_ROWS, plan))
     finally:
         await archive.close()
@@ -109,11 +107,13 @@ async def _pages(outcome: Outcome, kind: str, url: str, rows: int) -> None:
 async def _fill(history: History, rows: int) -> None:
     number = await history.number()
     for start in range(1, rows + 1, AT_ONCE):
-        made = [_row(number, n) for n in range(start, min(start + AT_ONCE, rows + 1))]
+        numbers = range(start, min(start + AT_ONCE, rows + 1))
+        limits = [(number, f"limit-{n % 50}", place_of(number, n)) for n in numbers]
         async with history.database.transaction() as transaction:
-            await transaction.run_many(TASKS_SQL, made)
-            limits = [(number, name, row.place) for row in made for name in limits_of(row)]
+            await transaction.run_many(TASKS, [_task(number, n) for n in numbers])
             await transaction.run_many(LIMITS, limits)
+            await transaction.run_many(JOBS, [_job(number, n) for n in numbers])
+            await transaction.run_many(LIMITS_OF_JOBS, limits)
     async with history.database.transaction() as transaction:
         await _analyze(transaction, history.database.name)
 
@@ -124,7 +124,7 @@ async def _analyze(transaction: Transaction, kind: str) -> None:
         await transaction.run("ANALYZE")
 
 
-def _row(namespace: int, n: int) -> Any:
+def _task(namespace: int, n: int) -> TaskRow | None:
     created = BEGIN + n * STEP_MS
     facts: dict[str, Any] = {"made": n, "type": f"type-{n % 1_000}", "priority": 2, "created": created}
     facts |= {"user_id": f"user-{n % 10_000}", "limits": f"limit-{n % 50}=1"}
@@ -140,85 +140,52 @@ def _row(namespace: int, n: int) -> Any:
         b"fence": b"%d" % (created * 1000),
     }
     if state in (b"failed", b"dead_letter"):
-        error = {
-            "code": "busy",
-            "message": f"the printer number {n % 1000} is out of paper",
-            "retriable": False,
-        }
-        fields[b"error"] = msgspec.json.encode(error)
+        fields[b"error"] = _error(n)
     else:
         fields[b"result"] = b'{"ok": true}'
     return task_row(namespace, str(uuid_utils.uuid7()), fields, n)
 
 
-async def _page_ms(archive: SqlArchive, wanted: Mapping[str, str | None], sought: Sought) -> float:
+def _job(namespace: int, n: int) -> JobRow | None:
+    created, has_failed = BEGIN + n * STEP_MS, n % 100 in (97, 98)
+    fields = {
+        b"made": b"%d" % n,
+        b"feature": b"type-%d" % (n % 1_000),
+        b"status": b"FAILED" if has_failed else b"COMPLETED",
+        b"effective": b"2",
+        b"created": b"%d" % created,
+        b"finished": b"%d" % (created + 900),
+        b"user_id": b"user-%d" % (n % 10_000),
+        b"input": b'{"prompt": "a robot that draws another robot"}',
+        b"limits": b"limit-%d=1" % (n % 50),
+    }
+    if n % 2:
+        fields[b"tenant"] = b"tenant-%d" % (n % 100)
+    if has_failed:
+        fields[b"error"] = _error(n)
+    return job_row(namespace, str(uuid_utils.uuid7()), fields, n)
+
+
+def _error(n: int) -> bytes:
+    message = f"the printer number {n % 1000} is out of paper"
+    return msgspec.json.encode({"code": "busy", "message": message, "retriable": False})
+
+
+async def _page_ms(
+    archive: SqlArchive, kind: Kind, wanted: Mapping[str, str | None], sought: Sought
+) -> float:
     began = time.perf_counter()
-    within = await archive.range("task", sought.since, sought.until)
-    found, _ = await archive.find("task", wanted, sought, within or Range(), PAGE)
-    await archive.records("task", [one.number for one in found])
+    within = await archive.range(kind, sought.since, sought.until)
+    found, _ = await archive.find(kind, wanted, sought, within, PAGE)
+    await archive.records(kind, [one.number for one in found])
     return (time.perf_counter() - began) * 1000
 
 
-async def _plan(history: History, wanted: Mapping[str, str | None], sought: Sought) -> str:
+async def _plan(history: History, kind: Kind, wanted: Mapping[str, str | None], sought: Sought) -> str:
     """What the database says of how it finds them."""
     number = await history.number()
-    search = Search("task", number, place_of(number, 0), place_of(number, (1 << PLACES) - 1))
+    search = Search(kind, number, place_of(number, 0), place_of(number, (1 << PLACES) - 1))
     query = searched(search, wanted, sought, PAGE)
     explain = "EXPLAIN QUERY PLAN " if history.database.name == "sqlite" else "EXPLAIN "
     rows = await history.database.read(explain + query.sql, *query.values)
     return " / ".join(str(row[-1]).strip() for row in rows)
-
-
-async def _drains(bench: Bench, outcome: Outcome) -> None:
-    """Without a recorder, and with one on each database, in turn."""
-    count, rounds = (QUICK_DRAINED, 1) if bench.quick else (DRAINED, 5)
-    rates, delays = defaultdict[str, list[float]](list), defaultdict[str, list[float]](list)
-    for _ in range(rounds):
-        for kind in ("none", *DATABASES):
-            with bench.serve(*NO_AOF) as url:
-                outcome.servers["no AOF"] = await describe(url)
-                async with bench.store(url) as store, _recording(kind, url, store):
-                    await _fill_store(store, count)
-                    await _until_recorded(store, kind)
-                    began = time.perf_counter()
-                    await Fairlead("plain", store, {}).drain(count, 64)
-                    rates[kind].append(count / (time.perf_counter() - began))
-                    began = time.perf_counter()
-                    await _until_recorded(store, kind)
-                    delays[kind].append(time.perf_counter() - began)
-    for kind, values in rates.items():
-        case = f"drain, history {kind}"
-        outcome.figures.append(Figure(case, "rate", "tasks/s", values, "more"))
-        outcome.figures.append(Figure(case, "recorded after", "s", delays[kind]))
-    for kind in DATABASES:
-        above, below = (f"drain, history {kind}", "rate"), ("drain, history none", "rate")
-        outcome.compare(f"drain: history in {kind} to none", above, below, ">= 0.8")
-
-
-async def _fill_store(store: Store, count: int) -> None:
-    await register(store)
-    for _ in range(0, count, 1_000):
-        await store.submit(*(small_task(n) for n in range(min(1_000, count))))
-
-
-async def _until_recorded(store: Store, kind: str) -> None:
-    while kind != "none" and ((lag := await store.outbox.lag()) is None or lag.events):
-        await asyncio.sleep(0.02)
-
-
-@asynccontextmanager
-async def _recording(kind: str, url: str, store: Store) -> AsyncIterator[None]:
-    if kind == "none":
-        yield
-        return
-    with database(kind) as sql, tempfile.TemporaryDirectory() as folder:
-        recorders = Recorders(url, store, sql, Path(folder), prepare=be_nice)
-        await recorders.start()
-        try:
-            yield
-        finally:
-            await recorders.kill()
-
-
-def be_nice() -> None:
-    os.nice(5)

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SCENARIOS = (
     *("throughput", "memory", "namespaces", "pickup", "http", "live", "estimates"),
-    *("simulator", "history"),
+    *("simulator", "history", "recording"),
 )
 REPLAYS = ("gateway_replay", "virtual_replay")
 ORDER = "better priorities started first"  # among tasks that are due at once: reported, not required yet
