@@ -70,9 +70,10 @@ def attempts_of(namespace: int, events: Iterable[Row], records: Mapping[str, Fie
 def _failure(event: Row, records: Mapping[str, Fields]) -> tuple[str | None, str | None, str | None]:
     """Code, message and traceback. The record has the words of the last failure, which may be another one."""
     code, record = event.detail.get("code"), records.get(event.task, {})
+    if code is None or b"error" not in record:
+        return code, None, None
     counts = {name: int(record.get(name.encode(), 0)) for name in COUNTS}
-    is_last = all(event.detail.get(name, count) == count for name, count in counts.items())
-    if code is None or not is_last or b"error" not in record:
+    if any(event.detail.get(name, count) != count for name, count in counts.items()):
         return code, None, None
     failure = msgspec.json.decode(record[b"error"], type=Failure)
     if failure.code != code:

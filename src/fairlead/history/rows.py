@@ -9,7 +9,7 @@ from fairlead.history.numbers import padded, place_of
 from fairlead.model.audit import AuditEntry
 from fairlead.model.states import State
 from fairlead.model.task import read_limits
-from fairlead.store.records import Row, read_record
+from fairlead.store.records import FACTS, Row, read_facts, read_record
 
 Fields = dict[bytes, bytes]  # of a record in the store
 
@@ -143,7 +143,9 @@ def limits_of(row: TaskRow) -> Iterable[str]:
 
 
 def limits_in(record: bytes) -> Iterable[str]:
-    return read_limits(read_record(unpack(record)).get("limits", ""))
+    fields = unpack(record)
+    limits = read_facts(fields.get(FACTS)).get("limits") or fields.get(b"limits", b"").decode()
+    return read_limits(limits)
 
 
 def limits_in_job(record: bytes) -> Iterable[str]:

@@ -78,6 +78,6 @@ def size_of(answer: Any) -> int:
     """About how many bytes it took."""
     if isinstance(answer, bytes):
         return len(answer)
-    if isinstance(answer, dict):
-        return sum(map(size_of, answer)) + sum(map(size_of, answer.values()))
+    if isinstance(answer, dict):  # a hash
+        return sum(map(len, answer)) + sum(map(len, answer.values()))
     return sum(map(size_of, answer)) if isinstance(answer, list) else 1
