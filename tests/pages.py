@@ -35,6 +35,7 @@ NOT_RUN = (
     ("docs/migrating.md", "queue = Queue", "the code of another queue"),
     ("docs/migrating.md", "const queue", "the code of another queue"),
     ("docs/deploying.md", "FROM python", "it needs a container runtime"),
+    ("docs/deploying.md", "useradd", "it needs root and systemd"),
     ("examples/ai_gateway/README.md", "docker compose", "it needs a container runtime"),
     (
         "examples/asymptote/README.md",
