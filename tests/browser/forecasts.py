@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fairlead.clock import now_ms
+from fairlead.estimates.expected import WORKERS
 from fairlead.model.forecast import ForecastRun, LimitForecast, Outlook, Pressure, Track
 from fairlead.model.priority import Priority
 from fairlead.store.store import Store
@@ -36,7 +37,7 @@ def in_turn(tasks: Sequence[dict[str, Any]], *, running: int) -> tuple[ForecastR
 
 
 def show(gateway: Gateway, **runs: Sequence[ForecastRun]) -> None:
-    """By limit, those that hold its one slot or wait for it."""
+    """By limit, or `WORKERS`, those that hold its one slot or wait for it."""
     run_elsewhere(_save(gateway, runs))
 
 
@@ -58,8 +59,8 @@ async def _keep_others_out(store: Store) -> None:
 def _limit(name: str, runs: tuple[ForecastRun, ...]) -> LimitForecast:
     waiting = [run for run in runs if not run.is_running]
     return LimitForecast(
-        name=name,
-        kind="slots",
+        name=name or "workers",
+        kind="workers" if name == WORKERS else "slots",
         limit=1,
         active=len(runs) - len(waiting),
         waiting=len(waiting),

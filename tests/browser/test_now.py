@@ -1,5 +1,6 @@
 """The page Now: the headline, now and next, figures and tables; live, by keyboard, and as a table."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page
 
+from fairlead.estimates.expected import WORKERS
 from tests.api.serving import Gateway
 from tests.browser.forecasts import in_turn, show
 from tests.browser.person import (
@@ -16,6 +18,7 @@ from tests.browser.person import (
     shoot,
     sideways_scroll,
 )
+from tests.browser.scene import submit
 
 USERS = ("ann", "ben", "dora", "emil")
 
@@ -62,6 +65,19 @@ def test_bars_show_who_holds_a_slot_and_who_is_next(page: Page, tasks: list[dict
     assert now and now["x"] < places[0], "what is expected is right of now"
 
 
+def test_without_limits_the_slots_of_the_workers_are_drawn(
+    page: Page, api: httpx.Client, gateway: Gateway, worker: WorkerOverHttp
+) -> None:
+    made = [submit(api) for _ in range(2)]
+    worker.take()
+    tasks = [{"task_id": task_id, "task_type": "draw"} for task_id in made]
+    show(gateway, **{WORKERS: in_turn(tasks, running=1)})
+    page.goto("/")
+    expecting(page.get_by_text("all workers")).to_be_visible()
+    expecting(page.locator("a.bar.run")).to_have_count(1)
+    expecting(page.locator("a.bar.next")).to_have_count(1)
+
+
 def test_it_changes_without_a_reload(
     page: Page, gateway: Gateway, worker: WorkerOverHttp, tasks: list[dict[str, Any]]
 ) -> None:
@@ -72,7 +88,8 @@ def test_it_changes_without_a_reload(
     worker.take()
     show(gateway, gpu=in_turn(tasks[1:], running=1))
     expecting(page.locator("a.bar.run")).to_contain_text(tasks[1]["user_id"])
-    expecting(page.locator(".bar.done").first).to_contain_text(tasks[0]["user_id"])
+    ended = re.compile(f"gpu: {tasks[0]['user_id']}, draw, low, ran until")
+    expecting(page.locator(".bar.done").first).to_have_attribute("aria-label", ended)
     expecting(page.get_by_role("heading", level=1)).to_contain_text("2 wait for its one slot")
     assert page.evaluate("window.notReloaded")
 

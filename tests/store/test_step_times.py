@@ -50,6 +50,18 @@ async def test_a_step_is_pending_then_queued_then_runs_then_is_completed(store: 
     assert facts(await step(store, job_id, 1)) == (State.QUEUED, ended, None, None, 1, 0)
 
 
+async def test_the_task_of_a_later_step_has_waited_since_the_step_before_it(
+    store: Store, clock: Clock
+) -> None:
+    job_id = (await store.jobs.submit(job())).job_id
+    first = await claim_one(store)
+    await later(store, clock, 60)
+    await complete(store, first)
+    await later(store, clock, 2)
+    await claim_one(store)
+    assert (await store.get((await step(store, job_id, 1)).task_id)).waited_seconds == 2
+
+
 async def test_the_waits_of_all_attempts_are_added_with_the_delays_between_them(
     store: Store, clock: Clock
 ) -> None:

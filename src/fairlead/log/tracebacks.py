@@ -12,6 +12,7 @@ MOST_FRAMES = 40  # of each error in it; the innermost are kept
 HEAD_SHARE = 4  # one part in four of a truncated traceback is from its beginning
 OURS = Path(__file__).parents[1]
 OUR_FOLDER = str(OURS) + os.sep
+DEMO = str(OURS / "cli" / "demo") + os.sep  # its handlers are an app like any other
 #: The modules that call handlers. Nothing that a handler itself calls is among them.
 CALLERS = frozenset(
     str(OURS / name) for name in ("worker/runner.py", "worker/threads.py", "app/handler_process.py")
@@ -67,4 +68,5 @@ def _frames_of_others(frames: TracebackType | None) -> TracebackType | None:
 
 
 def _is_ours(frames: TracebackType) -> bool:
-    return frames.tb_frame.f_code.co_filename.startswith(OUR_FOLDER)
+    file = frames.tb_frame.f_code.co_filename
+    return file.startswith(OUR_FOLDER) and not file.startswith(DEMO)

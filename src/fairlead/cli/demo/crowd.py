@@ -25,17 +25,17 @@ class Wish:
     most: int
     at_first: int
     is_job: bool = False
-    priorities: tuple[str, ...] = ("high", "medium", "medium", "medium", "low")
+    priorities: tuple[str, ...] = ("high", "medium", "medium", "medium", "medium", "low")
 
 
 WISHES = (
-    Wish("poster", "image_gen", every=10, most=9, at_first=7, is_job=True),
+    Wish("poster", "image_gen", every=8, most=7, at_first=6, is_job=True),
     Wish("film", "render_farm", every=14, most=5, at_first=3, is_job=True),
     Wish("caption", "openai", every=1.4, most=10, at_first=12),
     Wish("thumbnail", "render_farm", every=1.5, most=8, at_first=10, priorities=("medium", "low")),
     Wish("train", "gpu_a100", every=35, most=3, at_first=2, priorities=("low",)),
     Wish("draw", "image_gen", every=50, most=9, at_first=3),
-    Wish("publish", "stripe", every=400, most=1, at_first=1),  # of nothing: that fails
+    Wish("publish", "stripe", every=400, most=1, at_first=1),  # of nothing: it fails
     Wish("voice", "tts_voice", every=6, most=4, at_first=3, priorities=("low", "medium")),
 )
 

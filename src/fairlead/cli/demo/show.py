@@ -28,7 +28,7 @@ WORKERS = (
 )
 #: Short enough to see them.
 SAMPLE = NamespaceSettings(
-    promotion=Promotion(low_to_medium_seconds=60, medium_to_high_seconds=120),
+    promotion=Promotion(low_to_medium_seconds=90, medium_to_high_seconds=180),
     worker=WorkerSettings(heartbeat_seconds=5),
 )
 AT_ONCE = 0.02  # the pace when nobody watches

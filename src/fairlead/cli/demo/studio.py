@@ -7,7 +7,7 @@ import asyncio
 import random
 
 from fairlead.app.app import Fairlead
-from fairlead.errors import PermanentError, RetriableError
+from fairlead.errors import PermanentError
 from fairlead.worker.context import Context
 
 GPU = ("gpu",)
@@ -23,7 +23,7 @@ fl.limit("postgres", 2)
 fl.limit("stripe", rate="25/s", burst=5)
 
 
-class OutOfMemory(RetriableError):
+class OutOfMemory(RuntimeError):
     """The model has no room for a picture of that size, until others are done."""
 
 
@@ -53,14 +53,18 @@ async def upscale(ctx: Context, image: str = "0000.png", pace: float = 1) -> dic
     return {"poster": image.replace(".png", "-4k.png")}
 
 
-@fl.task(limits={"stripe": 1}, max_retries=3)
+@fl.task(limits={"stripe": 1}, max_retries=1)
 async def publish(ctx: Context, poster: str = "", film: str = "", pace: float = 1) -> dict[str, str]:
     await _work(ctx, 1 * pace, "uploads")
-    if not (poster or film):
-        raise PermanentError("the shop refuses it: there is nothing to show")
     if random.random() < 0.04:
         raise PermanentError("the shop refuses it: its title is taken")
-    return {"address": f"https://studio.example/{poster or film}"}
+    return {"address": _upload(poster or film)}
+
+
+def _upload(file: str) -> str:
+    if not file:
+        raise FileNotFoundError("there is neither a poster nor a film to upload")
+    return f"https://studio.example/{file}"
 
 
 @fl.task(limits={"prompt_enhancer": 1})

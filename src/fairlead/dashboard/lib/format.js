@@ -16,7 +16,7 @@ export function span(seconds) {
 
 const two = (number) => String(number).padStart(2, "0");
 
-export const ms = (moment) => (moment === null || moment === undefined ? null : Date.parse(moment));
+export const ms = (moment) => (moment === null || moment === undefined ? null : typeof moment === "number" ? moment : Date.parse(moment));
 
 /** `14:32:10`; on another day with the day. Of a moment of the API, or of ms. */
 export function time(moment, { seconds = true } = {}) {
@@ -25,6 +25,9 @@ export function time(moment, { seconds = true } = {}) {
   const shown = `${two(date.getHours())}:${two(date.getMinutes())}${seconds ? `:${two(date.getSeconds())}` : ""}`;
   return date.toDateString() === new Date().toDateString() ? shown : `${day(date)} ${shown}`;
 }
+
+/** Of a moment ahead, as exact as it matters. */
+export const soon = (moment, now) => time(moment, { seconds: ms(moment) - now < 10 * 60_000 });
 
 const day = (date) => date.toLocaleDateString("en", { day: "numeric", month: "short" });
 
@@ -43,6 +46,9 @@ export const bytes = (number) =>
 
 /** `01a1df41…91f3c0`. */
 export const shortId = (id) => (id && id.length > 16 ? `${id.slice(0, 8)}…${id.slice(-6)}` : id ?? "–");
+
+/** `gpu-1` of `gpu-1-01a1f574-...`: of a worker with a name that is what people know. */
+export const workerName = (id) => id && (id.replace(/-?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, "") || shortId(id));
 
 /** The class that gives a bar the hue of a priority. */
 export const hue = (priority) => ({ high: "h", medium: "m", low: "l" })[priority] ?? "n";

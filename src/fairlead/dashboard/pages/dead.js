@@ -40,7 +40,7 @@ export default function DeadLetters({ id }) {
           href=${(task) => withFilters(`/dead-letters/${task.task_id}`)} onEnd=${found.more} row=${cells}
           head=${html`<span>Task</span><span>Error</span><span class="num">Ended</span>`} />`
       : Object.keys(given).length ? html`<${Empty} title="No dead letter fits these filters."><a class="link" href="/dead-letters">Show all dead letters</a><//>`
-      : html`<${Empty} title="Nothing failed for good." />`}`;
+      : html`<${Empty} title="What fails for good is kept here with its error, to be corrected and run again." />`}`;
   return html`<${Master} lede=${lede} filters=${filters} list=${list} detail=${id && html`<${DeadLetter} id=${id} key=${id} pin=${(name, value) => setQuery({ [name]: value })} />`} />`;
 }
 

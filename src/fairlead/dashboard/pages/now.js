@@ -24,9 +24,8 @@ export default function Now() {
     <${Headline} stats=${stats} limits=${limits.data} workers=${workers.data} />
     <${Figures} stats=${stats} />
     <${NowAndNext} limits=${limits.data} />
-    <div class="cols">
-      <${WaitedFor} limits=${limits.data} />
-      ${isOperator() && html`<${Workers} found=${workers} />`}
-      <${Promotions} />
+    <div class="beside">
+      <div><${WaitedFor} limits=${limits.data} /><${Promotions} /></div>
+      ${isOperator() && html`<div><${Workers} found=${workers} /></div>`}
     </div>`;
 }

@@ -1,11 +1,12 @@
 // One task: why it waits or what became of it, its life, and what was said about it.
 import { path, withQuery } from "../lib/api.js";
+import { shortId } from "../lib/format.js";
 import { useResource } from "../lib/live.js";
 import { html, useEffect } from "../lib/ui.js";
 import { withFilters } from "../parts/master.js";
 import { Shown } from "../parts/notice.js";
-import { Traceback } from "../parts/traceback.js";
 import { Actions } from "./task/actions.js";
+import { Attempts } from "./task/attempts.js";
 import { Expected } from "./task/expected.js";
 import { TaskFacts } from "./task/facts.js";
 import { Hero } from "./task/hero.js";
@@ -30,7 +31,7 @@ export default function TaskPage({ id }) {
     const step = ahead.data?.follow?.steps[0] ?? null;
     const events = history.data?.events ?? null;
     return html`
-      <p class="crumb"><a href=${withFilters("/tasks")}>Tasks</a> / <a href=${withQuery("/tasks", { task_type: task.task_type })}>${task.task_type}</a> / <span class="mono">${task.task_id}</span></p>
+      <p class="crumb"><a href=${withFilters("/tasks")}>Tasks</a> / <a href=${withQuery("/tasks", { task_type: task.task_type })}>${task.task_type}</a> / <span class="mono" title=${task.task_id}>${shortId(task.task_id)}</span></p>
       <${Actions} task=${task} title=${titleOf(task)} />
       <section class="panel" aria-label="Its life">
         <${Hero} task=${task} explained=${explained.data} why=${letter.data?.why} step=${step} />
@@ -39,11 +40,7 @@ export default function TaskPage({ id }) {
       <div class="cols">
         <${Expected} key=${task.task_id} task=${task} />
         <${TaskFacts} task=${task} explained=${explained.data} />
-        ${task.error && html`
-          <section class="panel c8">
-            <div class="hd"><h2>${isOpen ? `Try ${task.attempt} failed, it will be retried` : `It failed: ${task.error.code}`}</h2><span class="sub">${task.assigned_worker_id}</span></div>
-            ${task.error.traceback ? html`<${Traceback} text=${task.error.traceback} />` : html`<pre tabindex="0" aria-label="Error"><span class="err">${task.error.message}</span></pre>`}
-          </section>`}
+        <${Attempts} task=${task} attempts=${history.data?.attempts} isOpen=${isOpen} />
         <${Content} title="Parameters" value=${task.parameters} />
         ${task.status === "completed" && html`<${Content} title="Result" value=${task.result} />`}
         <${Output} key=${`o${task.task_id}`} task=${task} isOpen=${isOpen} />

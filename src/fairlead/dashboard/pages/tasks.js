@@ -1,5 +1,5 @@
 // Tasks: all of them, the newest first, live.
-import { plural, share, shortId, since, span, time } from "../lib/format.js";
+import { plural, share, shortId, since, span, time, workerName } from "../lib/format.js";
 import { useKeys } from "../lib/keys.js";
 import { clock, overview } from "../lib/live.js";
 import { usePages } from "../lib/pages.js";
@@ -52,7 +52,7 @@ function Headline() {
   const running = stats.workers.used_capacity;
   const { completed_last_minute: completed, failed_last_minute: failed } = stats.throughput;
   return html`
-    <${Lede} title="${plural(running, "task runs", "tasks run")}, ${waiting || "none"} wait${waiting > 1 ? "" : "s"}.">
+    <${Lede} title="${running + waiting === 0 ? "Nothing runs and nothing waits." : `${plural(running, "task runs", "tasks run")}, ${waiting || "none"} wait${waiting > 1 ? "" : "s"}.`}">
       In the last minute <b>${completed}</b> completed${failed > 0 && html` and <b class="bad">${failed}</b> failed`}${
       stats.delayed > 0 && html`; <b>${stats.delayed}</b> start later`}.
     <//>`;
@@ -63,7 +63,7 @@ function Rows({ rows, isWhole, hasGap, more }) {
     ${hasGap && html`<p class="sub" role="status">Tasks come faster than they can be listed: some between the first rows and the others are missing. Filter them, or reload.</p>`}
     <${List} label="Tasks, the newest first" rows=${rows} keyOf=${(task) => task.task_id} columns="tk" height=${48}
       href=${(task) => withFilters(`/tasks/${task.task_id}`)} onEnd=${more} row=${cells}
-      head=${html`<span>Task</span><span>State</span><span class="hide-s">Id</span><span class="num">Time</span>`} />
+      head=${html`<span>Task</span><span>State</span><span class="hide-s">Limits</span><span class="hide-m">Id</span><span class="num">Time</span>`} />
     ${!isWhole && html`<p class="sub below">${rows.length.toLocaleString("en")} rows so far; scroll for more.</p>`}`;
 }
 
@@ -71,20 +71,20 @@ function cells(task) {
   return html`
     <span class="two"><b class="p ${task.effective_priority[0]}"><span class="cut">${task.task_type}</span><span class="vh">${task.effective_priority}</span></b>
       <span class="dim cut">${task.user_id ?? "no user"}${task.job_id && " · step of a job"}</span></span>
-    <span class="two"><${State} of=${task} /></span>
-    <span class="dim mono hide-s">${shortId(task.task_id)}</span>
+    <span class="state"><${Status} of=${task.status} /><span class="dim cut">${detailOf(task)}</span></span>
+    <span class="mut cut hide-s">${Object.keys(task.limits).join(", ")}</span>
+    <span class="dim mono hide-m">${shortId(task.task_id)}</span>
     <span class="two num"><${Times} of=${task} /></span>`;
 }
 
-function State({ of: task }) {
-  const progress = task.status === "executing" && task.progress?.fraction;
-  return html`
-    <span><${Status} of=${task.status} /></span>
-    <span class="dim cut">${
-      task.status === "executing" ? `${task.assigned_worker_id ? shortId(task.assigned_worker_id) : ""}${progress ? ` · ${share(progress)}` : ""}`
-      : task.error && task.status !== "completed" ? task.error.code
-      : task.retry_count > 0 ? `attempt ${task.attempt}`
-      : task.effective_priority !== task.priority ? `promoted from ${task.priority}` : ""}</span>`;
+function detailOf(task) {
+  if (task.status === "executing") {
+    const progress = task.progress && [task.progress.fraction > 0 && share(task.progress.fraction), task.progress.message].filter(Boolean).join(" ");
+    return [workerName(task.assigned_worker_id), progress].filter(Boolean).join(" · ");
+  }
+  if (task.error && task.status !== "completed") return task.error.code;
+  if (task.retry_count > 0) return `attempt ${task.attempt}`;
+  return task.effective_priority !== task.priority ? `promoted from ${task.priority}` : "";
 }
 
 /** The number that matters in its state, and what it is. */

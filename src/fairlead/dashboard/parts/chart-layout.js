@@ -2,6 +2,7 @@
 
 const LABEL_SPACE = 34; // px above the tracks of a limit, on a phone
 const PADDING = 8;
+const TAG = 140; // px
 const MOST_TRACKS = 32; // of a limit that is drawn slot by slot
 
 /** Scarce is tall. */
@@ -33,6 +34,7 @@ export function scaleOf({ origin, now, width, seconds }) {
   const nowX = past * perMs;
   return {
     perMs,
+    now,
     nowX,
     from: now - past,
     until: now + seconds * 1000,
@@ -41,15 +43,20 @@ export function scaleOf({ origin, now, width, seconds }) {
   };
 }
 
+/** Until when the runs of a limit are drawn: if some are left out, a tag that counts them is at the end. */
+export function drawnUntil(limit, scale) {
+  return beyond(limit, scale.until) ? scale.until - TAG / scale.perMs : scale.until;
+}
+
 /** The runs of a track that are in sight, as ms. `shown` is where a bar ends: at the latest where the next begins. */
-export function inSight(runs, scale) {
+export function inSight(runs, scale, until) {
   const known = runs.map(asMs);
   for (const [i, run] of known.entries()) {
     const next = known[i + 1];
     run.shown = Math.min(run.end, next?.start ?? Infinity);
     run.doubt = Math.min(run.end90, next ? Math.max(next.end, run.end) : Infinity); // stripes do not pile up
   }
-  return known.filter((run) => run.end > scale.from && run.start < scale.until);
+  return known.filter((run) => run.end > scale.from && run.start < until);
 }
 
 export function asMs(run) {
@@ -63,20 +70,21 @@ export function asMs(run) {
   };
 }
 
-/** How many of a limit start after the window, or are on no track. */
-export function beyond(limit, scale) {
+/** How many of a limit start later than this, or are on no track. */
+export function beyond(limit, until) {
   const later = new Set();
   for (const track of limit.tracks)
     for (const run of track.runs)
-      if (run.state === "expected" && Date.parse(run.start_p50) >= scale.until) later.add(run.task_id ?? run.start_p50);
+      if (run.state === "expected" && Date.parse(run.start_p50) >= until) later.add(run.task_id ?? run.start_p50);
   return limit.more + later.size;
 }
 
-/** When a slot is free and nothing is expected to take it; null: not in sight. */
+/** When a slot is free and nothing is expected to take it, and when the last stripe ends; null: not in sight. */
 export function roomAt(limit) {
   if (limit.paused || limit.more || !limit.tracks.length) return null;
-  const ends = limit.tracks.map((track) => (track.runs.length ? Date.parse(track.runs.at(-1).end_p50) : 0));
-  return { at: Math.min(...ends), after: Math.max(...ends) };
+  const last = limit.tracks.map((track) => track.runs.at(-1)).filter(Boolean).map(asMs);
+  const at = last.length < limit.tracks.length ? 0 : Math.min(...last.map((run) => run.end));
+  return { at, after: Math.max(0, ...last.map((run) => run.end90)) };
 }
 
 /** The starts of a rate as columns: how many permits of each priority in each piece of the window. */
@@ -97,24 +105,30 @@ export function columns(limit, scale, width, now) {
 }
 
 /** The steps of the followed task or job on the rows: a place for each, also for those that wait in no queue yet. */
-export function stops(steps, rows) {
-  return steps.flatMap((step) => onTrack(step, rows) ?? besideTracks(step, rows) ?? []);
+export function stops(steps, rows, past, now) {
+  return steps.flatMap((step) => {
+    const stop = onTrack(step, rows, past) ?? besideTracks(step, rows);
+    return stop ? { ...stop, start: stop.state === "expected" ? Math.max(stop.start, now) : stop.start } : [];
+  });
 }
 
-/** Where the forecast has it: then its bar and the line agree. */
-function onTrack(step, rows) {
-  for (const row of rows)
+/** Where it has a bar: then that and the line agree. */
+function onTrack(step, rows, past) {
+  for (const row of rows) {
+    const ended = past.get(row.limit.name)?.find((one) => one.task_id === step.task_id);
+    if (ended) return { ...ended, step, row, isOnTrack: true };
     for (const { slot, runs } of row.limit.tracks) {
       const run = runs.find((one) => one.task_id === step.task_id);
       if (run) return { ...asMs(run), step, row, slot, isOnTrack: true };
     }
+  }
   return null;
 }
 
 function besideTracks(step, rows) {
   const row = rows.find((one) => step.limits.includes(one.limit.name));
-  if (!row || !step.start_p50 || !step.end_p50) return null;
-  return { ...asMs(step), step, row, slot: freeSlot(row.limit, step), isOnTrack: step.status === "completed" };
+  if (!row || !step.start_p50 || !step.end_p50 || step.status === "completed") return null;
+  return { ...asMs(step), step, row, slot: freeSlot(row.limit, step), state: "expected", isOnTrack: false };
 }
 
 /** The track on which the least is in the way. */

@@ -1,5 +1,5 @@
 // The followed task or job, led through its limits by rings: solid leaving and entering, dotted while it waits.
-import { span, time } from "../lib/format.js";
+import { soon, span } from "../lib/format.js";
 import { html } from "../lib/ui.js";
 
 const CURVE = 16; // px
@@ -28,8 +28,8 @@ export function Line({ stops, scale, width, height }) {
     ${links.map((one) => one.x2 - Math.max(one.x1, present) > ROOM_FOR_CHIP && html`
       <span class="chip" style=${{ left: `${(Math.max(one.x1, present) + one.x2) / 2}px`, top: `${one.y}px` }}>waits ${span(one.seconds)}</span>`)}
     <i class="ring end" style=${{ left: `${last.x2}px`, top: `${last.y}px` }}></i>
-    ${last.x2 - origin < width - 130 && html`
-      <span class="chip left" style=${{ left: `${last.x2 + 9}px`, top: `${last.y}px` }}>done about ${time(last.end, { seconds: false })}</span>`}`;
+    ${last.x2 - origin < width - 150 && html`
+      <span class="chip left" style=${{ left: `${last.x2 + 9}px`, top: `${last.y}px` }}>done about ${soon(last.end, scale.now)}</span>`}`;
 }
 
 /** From the end of one step to the start of the next, along the border of their rows. */

@@ -1,28 +1,34 @@
 // Now and next: each limit as tracks on an axis of time. Fact is solid, expectation outlined, doubt striped.
 import { path } from "../lib/api.js";
-import { hue, plural, time } from "../lib/format.js";
+import { hue, plural, soon, time } from "../lib/format.js";
 import { serverNow } from "../lib/live.js";
 import { html, useEffect, useLayoutEffect, useRef, useSignal } from "../lib/ui.js";
-import { beyond, columns, inSight, laidOut, roomAt, scaleOf, stops } from "./chart-layout.js";
+import { Bar } from "./chart-bar.js";
+import { beyond, columns, drawnUntil, inSight, laidOut, roomAt, scaleOf, stops } from "./chart-layout.js";
 import { Line } from "./chart-line.js";
 import { usePast } from "./chart-past.js";
 import { useOneTabStop } from "./roving.js";
 
 const REBASE = 10 * 60_000; // ms after which the bars get new places, before numbers grow large
 const NARROW = matchMedia("(max-width: 640px)");
-const ROOM_FOR_WORDS = 150; // px
+const ROOM_FOR_WORDS = 170; // px
+const ROOM_FOR_TICK = 72; // px, beside the last one, which ends at the edge
+const GAP = 20; // px between the last bar and what is written after it
 
-/** `limits` of a forecast, the `followed` steps of one task or job, and the `seconds` ahead that are shown. */
-export function Chart({ limits, followed, seconds, now, stale, label, href = limitHref }) {
+/**
+ * `limits` of a forecast, the `followed` steps of one task or job, and the `seconds` ahead that are shown; `ended`:
+ * tasks that ended before the window was opened, as the API lists them.
+ */
+export function Chart({ limits, followed, ended, seconds, now, stale, label, href = limitHref }) {
   const area = useRef();
   const width = useWidth(area);
   const origin = useRef(now);
   if (now - origin.current > REBASE) origin.current = now;
-  const past = usePast(limits, now);
+  const past = usePast(limits, ended, now);
   const rows = laidOut(limits, NARROW.matches);
   const height = rows.reduce((sum, row) => sum + row.size, 0);
   const scale = scaleOf({ origin: origin.current, now, width, seconds });
-  const chosen = followed ? stops(followed.steps, rows) : [];
+  const chosen = followed ? stops(followed.steps, rows, past, now) : [];
   const mine = new Set(followed?.steps.map((step) => step.task_id));
   const oneTabStop = useOneTabStop();
   const moving = { transform: `translateX(${scale.shift}px)` };
@@ -42,10 +48,10 @@ export function Chart({ limits, followed, seconds, now, stale, label, href = lim
                 <div class="layer" key=${origin.current} style=${moving}>
                   <${Bars} row=${row} scale=${scale} mine=${mine} past=${past} now=${now} />
                   ${chosen.filter((stop) => stop.row === row && !stop.isOnTrack).map((stop) => html`
-                    <${Bar} key=${`f${stop.step.index}`} run=${{ ...stop, state: "expected", task_type: stop.step.name, priority: followed.priority }}
+                    <${Bar} key=${`f${stop.step.index}`} run=${{ ...stop, task_type: stop.step.name, priority: followed.priority }}
                       row=${row} slot=${stop.slot} scale=${scale} selected />`)}
                 </div>
-                <${Words} row=${row} scale=${scale} width=${width} quiet=${chosen.at(-1)?.row === row} />
+                <${Words} row=${row} scale=${scale} width=${width} quiet=${chosen.some((stop) => stop.row === row)} />
               </div>
             </div>`)}
           <div class="over" aria-hidden="true">
@@ -86,10 +92,11 @@ function ticks(seconds) {
 }
 
 function Axis({ scale, seconds, now }) {
+  const isApart = (tick) => tick === seconds || (seconds - tick) * 1000 * scale.perMs > ROOM_FOR_TICK;
   const words = (s) => `${s < 0 ? "−" : "+"}${Math.abs(s) % 60 ? `${Math.abs(s)} s` : `${Math.abs(s) / 60} min`}`;
   return html`
     <div class="axis" aria-hidden="true">
-      ${ticks(seconds).map((tick) => html`
+      ${ticks(seconds).filter(isApart).map((tick) => html`
         <span key=${tick} class=${tick === seconds ? "last" : ""} style=${{ left: `${scale.nowX + tick * 1000 * scale.perMs}px` }}>${words(tick)}</span>`)}
       <span class="nowl" style=${{ left: `${scale.nowX}px` }}>${time(now)}</span>
     </div>`;
@@ -109,15 +116,24 @@ function Bars({ row, scale, mine, past, now }) {
   const { limit } = row;
   if (limit.kind === "rate") return null;
   if (!row.bySlot) return null;
+  const ended = untilNext(past.get(limit.name) ?? [], limit.tracks);
   return html`
-    ${(past.get(limit.name) ?? []).map((run) => html`
-      <${Bar} key=${`p${run.key}`} run=${run} row=${row} slot=${run.slot} scale=${scale} done />`)}
+    ${ended.map((run) => html`
+      <${Bar} key=${`p${run.key}.${run.slot}`} run=${run} row=${row} slot=${run.slot} scale=${scale} now=${now} done
+        selected=${mine.has(run.task_id)} />`)}
     ${limit.tracks.map((track) => html`
       <${Track} key=${track.slot} track=${track} row=${row} scale=${scale} mine=${mine} now=${now} />`)}`;
 }
 
+/** That a run has ended is noticed late: its bar ends where the next one on its slot begins. */
+function untilNext(ended, tracks) {
+  const starts = tracks.map((track) => track.runs.filter((run) => run.state === "running").map((run) => Date.parse(run.start_p50)));
+  for (const run of ended) starts[run.slot]?.push(run.start);
+  return ended.map((run) => ({ ...run, end: Math.min(run.end, ...(starts[run.slot] ?? []).filter((start) => start > run.start)) }));
+}
+
 function Track({ track, row, scale, mine, now }) {
-  const runs = inSight(track.runs, scale);
+  const runs = inSight(track.runs, scale, drawnUntil(row.limit, scale));
   return runs.map((run) => html`
     <${Bar} key=${run.key} run=${run} row=${row} slot=${track.slot} scale=${scale} now=${now}
       selected=${run.task_id !== null && mine.has(run.task_id)} />
@@ -128,31 +144,6 @@ function Track({ track, row, scale, mine, now }) {
       }}></i>`}`);
 }
 
-/** One run; a link, because a person wants to see the task behind it. What holds a slot late reaches to now. */
-function Bar({ run, row, slot, scale, now, selected, done }) {
-  const start = Math.max(run.start, run.state === "expected" && now && !selected ? now : scale.from);
-  const end = run.state === "running" ? Math.max(run.end, now ?? 0) : Math.max(run.shown ?? run.end, start);
-  const kind = done ? "done" : run.state === "running" ? "run" : "next";
-  const left = scale.x(start);
-  const wide = Math.max(3, (end - start) * scale.perMs - 1.5);
-  const style = { left: `${left}px`, width: `${wide}px`, top: `${row.middle(slot) - row.top - row.height / 2 + 1}px`, height: `${row.height - 2}px` };
-  const who = run.user_id ?? (run.foreign ? "another tenant" : run.task_type ?? "a lease");
-  const what = run.user_id ? run.task_type : null;
-  const words = html`<span class="t"><span class="u">${who}</span>${what && html`<span class="x"> · ${what}</span>`}</span>`;
-  const classes = `bar ${kind} ${hue(run.priority)} ${selected ? "sel" : ""} ${row.height > 40 ? "big" : ""}`;
-  const label = `${row.limit.name}: ${who}${what ? `, ${what}` : ""}${run.priority ? `, ${run.priority}` : ""}, ${sentence(run, done)}`;
-  if (!run.task_id) return html`<span class=${classes} style=${style} title=${label}>${row.height > 6 && words}</span>`;
-  return html`
-    <a class=${classes} style=${style} href=${path`/tasks/${run.task_id}`} title=${label} aria-label=${label}
-      tabindex="-1" data-task=${run.task_id} data-job=${run.job_id ?? undefined}>${row.height > 6 && words}</a>`;
-}
-
-function sentence(run, done) {
-  if (done) return `ran until ${time(run.end)}`;
-  if (run.state === "running") return `runs since ${time(run.start)}, until about ${time(run.end)}, p90 ${time(run.end90)}`;
-  return `starts about ${time(run.start)}, p90 ${time(run.start90)}`;
-}
-
 /** What is written beside the bars, and does not move. */
 function Words({ row, scale, width, quiet }) {
   const { limit } = row;
@@ -161,16 +152,15 @@ function Words({ row, scale, width, quiet }) {
     return html`<div class="usebar wide" role="img" aria-label="${limit.active} of ${limit.limit} held">
       <i style=${{ width: `${(100 * limit.active) / Math.max(1, limit.limit)}%` }}></i></div>`;
   }
-  const later = beyond(limit, scale);
-  const top = { top: `${row.middle(0) - row.top - 9}px` };
+  const later = beyond(limit, drawnUntil(limit, scale));
   if (later) {
-    const last = limit.last_start_p50 && `, last ${time(limit.last_start_p50, { seconds: false })}`;
-    return html`<span class="more" style=${top}>+${later}${last} →</span>`;
+    const last = limit.last_start_p50 && `, last ${soon(limit.last_start_p50, scale.now)}`;
+    return html`<span class="more">+${later}${last} →</span>`;
   }
   const room = quiet ? null : roomAt(limit);
-  const x = room && scale.x(Math.max(room.after, scale.from)) + scale.shift + 28;
-  if (!room || room.at < scale.from || x > width - ROOM_FOR_WORDS) return null;
-  return html`<span class="room" style=${{ left: `${Math.max(x, scale.nowX + 28)}px` }}>room from about ${time(room.at, { seconds: false })}</span>`;
+  const x = room && scale.x(Math.max(room.after, scale.from)) + scale.shift + GAP;
+  if (!room || room.at <= scale.now || x > width - ROOM_FOR_WORDS) return null;
+  return html`<span class="room" style=${{ left: `${Math.max(x, scale.nowX + GAP)}px` }}>room from about ${soon(room.at, scale.now)}</span>`;
 }
 
 function Columns({ row, scale, width }) {

@@ -1,6 +1,6 @@
 // One dead letter, and what can be done with one or many.
 import { del, may, path, post } from "../lib/api.js";
-import { plural, shortId, time } from "../lib/format.js";
+import { plural, shortId, time, workerName } from "../lib/format.js";
 import { useResource } from "../lib/live.js";
 import { useKeys } from "../lib/keys.js";
 import { go } from "../lib/router.js";
@@ -38,7 +38,7 @@ function Letter({ task, back, pin }) {
       <${Facts} top of=${[
         ["Type", pinned("task_type", task.task_type)], ["Code", task.error && pinned("code", task.error.code)],
         ["User", task.user_id && pinned("user_id", task.user_id)], ["Tenant", task.tenant],
-        ["Runs", task.attempt], ["Last worker", task.assigned_worker_id],
+        ["Runs", task.attempt], ["Last worker", workerName(task.assigned_worker_id)],
         ["Step of job", task.job_id && html`<a class="link mono" href=${`/jobs/${task.job_id}`}>${shortId(task.job_id)}</a>`],
       ]} />
       ${task.error?.traceback && html`<${Section} title="Traceback of the last run"><${Traceback} text=${task.error.traceback} /><//>`}

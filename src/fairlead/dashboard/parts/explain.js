@@ -4,6 +4,7 @@ import { html } from "../lib/ui.js";
 
 const FACT = /('[^']{1,200}'|\b\d[\d.,:]* ?(?:s|min|h|d|%|ms)\b|\b\d{1,2}:\d{2}(?::\d{2})?\b)/;
 const UTC = /\b(\d{2}):(\d{2}):(\d{2}) UTC\b/g;
+const NAMED = /\b([\w.:-]*[A-Za-z][\w.:-]*?)-[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b/g; // a worker with a name
 const UUID = /\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{6}([0-9a-f]{6})\b/g;
 
 /** Names that are quoted or among `names` are facts, and so are numbers with units. */
@@ -22,6 +23,7 @@ function readable(sentence) {
       const now = new Date();
       return time(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate(), h, m, s));
     })
+    .replace(NAMED, "$1")
     .replace(UUID, "…$1")
     .replace(/\s/g, " ");
 }

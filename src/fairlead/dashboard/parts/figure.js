@@ -12,10 +12,12 @@ export function Figure({ label, mark, aside, value, unit, spark, children }) {
     </div>`;
 }
 
+const FEWEST = 3; // points that are a line
+
 /** A line through `values`, with a band up to `upper`; null is a gap in what is known. */
 export function Sparkline({ values, upper, tone = "ink", label }) {
   const known = values.filter((value) => value !== null && value !== undefined);
-  if (known.length < 2) return html`<svg class="spark" aria-hidden="true"></svg>`;
+  if (known.length < FEWEST) return html`<svg class="spark" aria-hidden="true"></svg>`;
   const most = Math.max(...known, ...(upper ?? []).filter(Boolean), Number.EPSILON);
   const x = (i) => (100 * i) / (values.length - 1);
   const y = (value) => 27 - 25 * (value / most);
@@ -43,10 +45,16 @@ function path(values, x, y) {
     .join(" ");
 }
 
+/** A piece for each stretch in which both are known. */
 function bandPath(lower, upper, x, y) {
-  const known = lower.map((value, i) => [i, value, upper[i]]).filter(([, low, high]) => low != null && high != null);
-  if (known.length < 2) return null;
-  const top = known.map(([i, , high]) => `${x(i).toFixed(2)} ${y(high).toFixed(2)}`);
-  const bottom = known.map(([i, low]) => `${x(i).toFixed(2)} ${y(low).toFixed(2)}`).reverse();
-  return `M${top.join(" L")} L${bottom.join(" L")} Z`;
+  const pieces = [[]];
+  for (const [i, low] of lower.entries()) {
+    if (low == null || upper[i] == null) pieces.push([]);
+    else pieces.at(-1).push([x(i).toFixed(2), y(low).toFixed(2), y(upper[i]).toFixed(2)]);
+  }
+  return pieces.filter((piece) => piece.length > 1).map((piece) => {
+    const top = piece.map(([at, , high]) => `${at} ${high}`);
+    const bottom = piece.map(([at, low]) => `${at} ${low}`).reverse();
+    return `M${top.join(" L")} L${bottom.join(" L")} Z`;
+  }).join(" ");
 }

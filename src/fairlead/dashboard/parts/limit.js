@@ -1,6 +1,6 @@
 // One limit: who holds it, who is next, and what may be changed.
 import { del, isOperator, may, path, put, session } from "../lib/api.js";
-import { ms, plural, shortId, since, span, time } from "../lib/format.js";
+import { ms, plural, shortId, since, span, time, workerName } from "../lib/format.js";
 import { clock, connection, useResource } from "../lib/live.js";
 import { useKeys } from "../lib/keys.js";
 import { go } from "../lib/router.js";
@@ -14,7 +14,7 @@ import { Shown } from "./notice.js";
 import { Table } from "./table.js";
 import { TryLimit } from "./trylimit.js";
 
-const AHEAD = 600; // s that are drawn
+const WINDOWS = [120, 600, 3600, 14_400]; // s that are drawn: the first that shows the last start
 
 /** As the store distinguishes it from those of other tenants. */
 export const fullName = (limit) => (limit.tenant && session.peek()?.tenant === null ? `${limit.tenant}/${limit.name}` : limit.name);
@@ -42,11 +42,16 @@ function Limit({ limit, name }) {
       ${asked.value === "change" && html`<${Change} limit=${limit} name=${name} onClose=${close} />`}
       ${asked.value === "delete" && html`<${Delete} limit=${limit} name=${name} onClose=${close} />`}
       ${ahead && forecast.data.at && html`
-        <div class="solo"><${Chart} limits=${[ahead]} seconds=${AHEAD} now=${clock.value} stale=${connection.value.state === "stale"}
+        <div class="solo"><${Chart} limits=${[ahead]} seconds=${windowOf(ahead)} now=${clock.value} stale=${connection.value.state === "stale"}
           label="${limit.name}, now and next" /></div>`}
       <${Section} title="Holds it" sub=${limit.has_more_slots ? "100 of them" : null}><${Holders} limit=${limit} name=${name} ahead=${ahead} mayFree=${changes} /><//>
       <${Section} title="Waits for it" sub=${limit.waiting > 0 ? `${limit.waiting} in the order they will go` : null}><${Waiters} limit=${limit} ahead=${ahead} /><//>
     <//>`;
+}
+
+function windowOf(ahead) {
+  const last = (ms(ahead.last_start_p50 ?? ahead.tracks[0]?.runs.at(-1)?.end_p50) - clock.value) / 1000;
+  return WINDOWS.find((seconds) => last < 0.9 * seconds) ?? WINDOWS.at(-1);
 }
 
 function sentence(limit) {
@@ -59,12 +64,13 @@ function sentence(limit) {
 function Holders({ limit, name, ahead, mayFree }) {
   const freed = useSignal(null);
   if (!limit.slots.length) return html`<p class="sub">${limit.active > 0 ? "Others hold it, whom this key may not see." : "Nobody holds it now."}</p>`;
-  const runs = new Map((ahead?.tracks ?? []).flatMap((track) => track.runs).filter((run) => run.state === "running").map((run) => [run.task_id ?? run.lease_id, run]));
+  // one that has started since the forecast was made is expected in it
+  const runs = new Map((ahead?.tracks ?? []).flatMap((track) => track.runs).map((run) => [run.task_id ?? run.lease_id, run]));
   const run = (slot) => runs.get(slot.task_id ?? slot.slot_id);
   const columns = [
     { title: "Who", cell: (slot) => html`<${Who} slot=${slot} run=${run(slot)} />` },
-    { title: "Worker", hide: true, cell: (slot) => html`<span class="mut">${slot.worker_id ? shortId(slot.worker_id) : "no name"}</span>` },
-    { title: "Since", num: true, cell: (slot) => (run(slot) ? span(since(run(slot).start_p50, clock.value)) : "–") },
+    { title: "Worker", hide: true, cell: (slot) => html`<span class="mut">${slot.worker_id ? workerName(slot.worker_id) : "no name"}</span>` },
+    { title: "Since", num: true, cell: (slot) => (run(slot)?.state === "running" ? span(since(run(slot).start_p50, clock.value)) : html`<span class="dim">just now</span>`) },
     { title: "Units", num: true, hide: true, cell: (slot) => slot.units },
     { title: "Free", num: true, cell: (slot) => html`<${FreeAt} slot=${slot} run=${run(slot)} />` },
   ];

@@ -6,6 +6,7 @@ import { useOneTabStop } from "./roving.js";
 
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400, 604800]; // s
 const TICKS = 6;
+const ROOM_FOR_CHIP = 12; // percent
 
 export function StepChart({ job, follow }) {
   const now = clock.value;
@@ -44,7 +45,7 @@ function Row({ row, at, now, priority }) {
       <div class="gl"><a href=${`/tasks/${row.taskId}`}>${row.index + 1} ${row.name}</a><span>${row.limits.join(", ") || row.words}</span></div>
       <div class="tracks"><div class="tr">
         ${waits && html`<i class="waitline" style=${wide(row.from, until)}></i>
-          <span class="chip" style=${{ left: `${(at(row.from) + at(until)) / 2}%` }}>${span((until - row.from) / 1000)}</span>`}
+          ${at(until) - at(row.from) > ROOM_FOR_CHIP && html`<span class="chip" style=${{ left: `${(at(row.from) + at(until)) / 2}%` }}>${span((until - row.from) / 1000)}</span>`}`}
         ${row.start && row.end && html`
           ${row.late > row.end && html`<i class="strip ${priority}" style=${wide(row.end, row.late)}></i>`}
           <a class="bar ${row.state === "expected" ? "next" : row.state === "failed" ? "run broken" : "run"} ${priority} sel" href=${`/tasks/${row.taskId}`}

@@ -3,6 +3,7 @@ import { span } from "../lib/format.js";
 import { clock } from "../lib/live.js";
 import { html } from "../lib/ui.js";
 
+const SHORTEST = 25; // percent of the width: a job of a moment is still seen
 const LEAST = 6; // percent of the track: a step of a moment is still seen
 const OPEN = new Set(["pending", "queued", "delayed"]);
 
@@ -20,21 +21,28 @@ export function stepsOf(job, now) {
   });
 }
 
-/** The track of a row in a list. */
-export function StepTrack({ job }) {
+/** The track of a row in a list, where that of the `longest` has the whole width. */
+export function StepTrack({ job, longest }) {
   const steps = stepsOf(job, clock.value);
+  const parts = partsOf(steps);
+  const total = lengthOf(job);
+  const words = steps.map((step) => `${step.name} ${step.status}`).join(", ");
+  return html`
+    <div class="steps ${job.priority[0]}" role="img" aria-label=${words} style=${{ width: `${Math.max(SHORTEST, Math.min(100, (100 * total) / longest))}%` }}>
+      ${parts.map((part) => html`<i class=${part.kind} style=${{ flex: `${Math.max(LEAST, (100 * part.seconds) / total)} 1 0` }}></i>`)}
+    </div>`;
+}
+
+/** In seconds; a step that has not run counts as long as the others. */
+export const lengthOf = (job) => partsOf(stepsOf(job, clock.value)).reduce((sum, part) => sum + part.seconds, 0);
+
+function partsOf(steps) {
   const known = steps.map((step) => step.ran ?? 0);
   const usual = Math.max(1, known.reduce((sum, ran) => sum + ran, 0) / Math.max(1, known.filter(Boolean).length));
-  const parts = steps.flatMap((step) => [
+  return steps.flatMap((step) => [
     step.waited > 0.5 && { kind: "w", seconds: step.waited },
     { kind: step.kind, seconds: step.ran ?? usual },
   ]).filter(Boolean);
-  const total = parts.reduce((sum, part) => sum + part.seconds, 0);
-  const words = steps.map((step) => `${step.name} ${step.status}`).join(", ");
-  return html`
-    <div class="steps ${job.priority[0]}" role="img" aria-label=${words}>
-      ${parts.map((part) => html`<i class=${part.kind} style=${{ flex: `${Math.max(LEAST, (100 * part.seconds) / total)} 1 0` }}></i>`)}
-    </div>`;
 }
 
 /** Where the time of a job went, from its submit until now. */

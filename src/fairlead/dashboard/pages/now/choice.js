@@ -41,9 +41,13 @@ export function useFollowed() {
   };
 }
 
+/** All that run or are expected, on any limit and on the workers. */
+export const runsOf = ({ limits, workers }) =>
+  [...limits, ...(workers ? [workers] : [])].flatMap((limit) => limit.tracks.flatMap((track) => track.runs));
+
 /** Jobs that wait before single tasks: they go through more. */
 function candidates(forecast) {
-  const runs = forecast.limits.flatMap((limit) => limit.tracks.flatMap((track) => track.runs));
+  const runs = runsOf(forecast);
   const waiting = runs.filter((run) => run.state === "expected" && run.task_id);
   const jobs = [...waiting, ...runs].filter((run) => run.job_id).map((run) => run.job_id);
   return [...new Set([...jobs, ...waiting.map((run) => run.task_id)])].slice(0, 50);

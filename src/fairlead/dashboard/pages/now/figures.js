@@ -1,6 +1,6 @@
 // Depth and age of each priority, throughput, and whether estimates held: now, and in the last hour.
 import { isOperator } from "../../lib/api.js";
-import { share, span } from "../../lib/format.js";
+import { count, share, span } from "../../lib/format.js";
 import { useResource } from "../../lib/live.js";
 import { html } from "../../lib/ui.js";
 import { Figure, Sparkline } from "../../parts/figure.js";
@@ -38,7 +38,7 @@ function Throughput({ stats, points }) {
   return html`
     <${Figure} label="Throughput" aside="last hour" value=${completed + failed} unit="per min"
       spark=${html`<${Sparkline} values=${values} label="Tasks that ended, in the last hour" />`}>
-      ${failed > 0 ? html`<b>${failed}</b> of them failed` : "none of them failed"}
+      <b>${count(sum(points, "ended"))}</b> ended · <b>${count(sum(points, "failed"))}</b> failed
     <//>`;
 }
 
@@ -66,11 +66,14 @@ function pooled(points) {
   const groups = [];
   for (let i = 0; i < points.length; i += size) groups.push(points.slice(i, i + size));
   return groups.map((group) => ({
-    seconds: group.reduce((sum, point) => sum + point.seconds, 0),
-    ended: group.reduce((sum, point) => sum + point.completed + point.failed, 0),
+    seconds: sum(group, "seconds"),
+    ended: sum(group, "completed") + sum(group, "failed"),
+    failed: sum(group, "failed"),
     waits: Object.fromEntries(["high", "medium", "low"].map((priority) => [priority, worst(group, priority)])),
   }));
 }
+
+const sum = (points, name) => points.reduce((all, point) => all + point[name], 0);
 
 function worst(group, priority) {
   const known = group.map((point) => point.waits[priority]).filter(Boolean);

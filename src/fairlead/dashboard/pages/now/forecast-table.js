@@ -11,7 +11,7 @@ export function ForecastTable({ forecast }) {
   return html`
     <div class="astable"><${Table} label="Who holds each limit, and who is next" rows=${rows} keyOf=${(run) => `${run.limit}${run.slot}${run.task_id ?? run.start_p50}`} columns=${[
       { title: "Limit", cell: (run) => run.limit },
-      { title: "Slot", num: true, cell: (run) => run.slot },
+      { title: "Slot", num: true, hide: true, cell: (run) => run.slot },
       { title: "Who", cell: (run) => (run.task_id ? html`<a class="link" href=${path`/tasks/${run.task_id}`}>${run.user_id ?? run.task_type}</a>` : run.foreign ? "another tenant" : "a lease") },
       { title: "Type", cell: (run) => run.task_type ?? "–", hide: true },
       { title: "Priority", cell: (run) => html`<${Priority} of=${run.priority} />` },

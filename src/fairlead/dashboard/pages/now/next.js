@@ -9,7 +9,7 @@ import { Chart, followedBy } from "../../parts/chart.js";
 import { ProblemNotice, Waiting } from "../../parts/notice.js";
 import { Sentence } from "./sentence.js";
 import { ForecastTable } from "./forecast-table.js";
-import { useFollowed, useTop } from "./choice.js";
+import { runsOf, useFollowed, useTop } from "./choice.js";
 
 const WINDOWS = [["120", "2 min"], ["600", "10 min"], ["3600", "1 h"]];
 const UNKNOWN = new Set(["unknown_task", "unknown_job", "invalid_input"]); // what is said of the id in an old link
@@ -21,13 +21,14 @@ export function NowAndNext({ limits }) {
   const lost = useSignal(null);
   const id = choice.id === lost.value ? null : choice.id;
   const shown = useTop(limits, choice.limits);
-  const address = shown.length ? withQuery("/api/v1/forecast", { limits: shown.join(","), seconds, follow: id }) : null;
+  const address = limits ? withQuery("/api/v1/forecast", { limits: shown.join(","), seconds, follow: id }) : null;
   const { data, error } = useResource(address);
   if (id && UNKNOWN.has(error?.code)) lost.value = id;
   const latest = useRef(null);
   if (data) latest.current = data;
   const forecast = latest.current;
   choice.see(forecast, data, choice.id !== id);
+  const ended = useResource("/api/v1/tasks?status=completed&limit=200", { live: false }); // what the window has not seen
   const followed = forecast?.follow && id ? { ...forecast.follow, priority: priorityOf(forecast, id) } : null;
   const next = () => choice.next(forecast);
   const window = (step) => {
@@ -40,7 +41,8 @@ export function NowAndNext({ limits }) {
     "]": ["a longer window", () => window(1)],
   });
   if (error && !forecast) return html`<section class="panel"><${ProblemNotice} error=${error} /></section>`;
-  if (limits && !shown.length) return null;
+  const rows = forecast && rowsOf(forecast, limits);
+  if (rows?.length === 0) return null;
   return html`
     <section class="panel nn" aria-label="Now and next">
       <div class="hd">
@@ -54,10 +56,10 @@ export function NowAndNext({ limits }) {
       ${followed && html`<${Sentence} followed=${followed} forecast=${forecast} id=${id} onNext=${next} />`}
       ${choice.isGiven && !id && html`<${NotKept} onNext=${next} />`}
       ${!forecast ? html`<${Waiting} rows=${3} />` : asTable.value ? html`<${ForecastTable} forecast=${forecast} />` : html`
-        <${Chart} limits=${forecast.limits} followed=${followed} seconds=${seconds} now=${clock.value}
+        <${Chart} limits=${rows} followed=${followed} ended=${ended.data?.tasks} seconds=${seconds} now=${clock.value}
           stale=${connection.value.state === "stale"} label="Who holds each limit, and who is next" />`}
       <div class="fine">
-        <span>${shown.length} of ${plural(overview.value?.counts.limits ?? shown.length, "limit")}, those that make somebody wait longest.</span>
+        <span>${shown.length ? `${shown.length} of ${plural(overview.value?.counts.limits ?? shown.length, "limit")}, those that make somebody wait longest.` : "No limit is in use."}</span>
         <span>${forecast?.at ? `Estimated ${span(since(forecast.at, clock.value))} ago` : "Nothing is estimated yet"} · ${" "}
           <button class="plain" onClick=${() => { asTable.value = !asTable.value; }}>${asTable.value ? "Show as a chart" : "Show as a table"}</button>
         </span>
@@ -78,9 +80,15 @@ const NotKept = ({ onNext }) => html`
     <button class="btn sm" onClick=${onNext}>Follow another <kbd>f</kbd></button>
   </div>`;
 
-function priorityOf(forecast, id) {
-  for (const limit of forecast.limits)
-    for (const track of limit.tracks)
-      for (const run of track.runs) if (run.task_id === id || run.job_id === id) return run.priority;
-  return "medium";
+/** The limits, and all slots of the workers if these decide. How many wait now is known better than by the forecast. */
+function rowsOf({ limits, workers }, found) {
+  const known = new Map((found?.limits ?? []).map((limit) => [`${limit.tenant}/${limit.name}`, limit]));
+  const rows = limits.map((limit) => {
+    const { active, waiting } = known.get(`${limit.tenant}/${limit.name}`) ?? limit;
+    return { ...limit, active, waiting };
+  });
+  const decide = workers && workers.limit > 0 && (workers.active >= workers.limit || !rows.length);
+  return decide ? [...rows, workers] : rows;
 }
+
+const priorityOf = (forecast, id) => runsOf(forecast).find((run) => run.task_id === id || run.job_id === id)?.priority ?? "medium";

@@ -1,18 +1,21 @@
 // One sentence about the followed task or job: whom it waits for, when it goes on, when it is done.
 import { path } from "../../lib/api.js";
-import { ms, span, time } from "../../lib/format.js";
-import { clock } from "../../lib/live.js";
+import { ms, soon, span } from "../../lib/format.js";
+import { clock, useResource } from "../../lib/live.js";
 import { html } from "../../lib/ui.js";
+import { runsOf } from "./choice.js";
 
 const ENDED = ["completed", "failed", "cancelled", "dead_letter"];
 
 export function Sentence({ followed, forecast, id, onNext }) {
   const { steps } = followed;
   const step = steps.find((one) => !ENDED.includes(one.status));
-  const isJob = steps.length > 1 || steps[0]?.task_id !== id;
-  const who = whose(forecast, id);
+  const isJob = steps.length > 1 || runsOf(forecast).some((run) => run.job_id === id);
+  const job = useResource(isJob ? path`/api/v1/jobs/${id}` : null, { every: 4_900 }).data;
+  const who = job?.user_id ?? whose(forecast, id);
   const href = isJob ? path`/jobs/${id}` : path`/tasks/${id}`;
-  const name = who ? `${who}’s ${isJob ? "job" : steps[0].name}` : isJob ? "The job" : `The task ${steps[0]?.name}`;
+  const what = isJob ? job?.feature_name ?? "job" : steps[0]?.name;
+  const name = who ? `${who}’s ${what}` : isJob ? `The ${what}` : `The task ${what}`;
   return html`
     <div class="follow">
       <i class="ringi" aria-hidden="true"></i>
@@ -24,11 +27,11 @@ export function Sentence({ followed, forecast, id, onNext }) {
 function Words({ step, steps, forecast }) {
   if (!step) return html`<span class="mut">is done.</span>`;
   const last = steps.findLast((one) => one.end_p50);
-  const done = last && html` <span class="mut">Done about</span> <b>${time(last.end_p50, { seconds: false })}</b><span class="mut">, nine times in ten by ${time(last.end_p90, { seconds: false })}.</span>`;
+  const done = last && html` <span class="mut">Done about</span> <b>${soon(last.end_p50, clock.value)}</b><span class="mut">, nine times in ten by ${soon(last.end_p90, clock.value)}.</span>`;
   if (step.status === "executing") {
     const next = steps.find((one) => one.index > step.index && one.start_p50);
     const wait = next && (ms(next.start_p50) - ms(step.end_p50)) / 1000;
-    return html`<span class="mut">runs ${step.name}${next && wait > 1 ? html`, then waits <b class="ink">${span(wait)}</b> for ${next.limits[0] ?? "a worker"}` : ""}.</span>${done}`;
+    return html`<span class="mut">runs${steps.length > 1 && ` ${step.name}`}${next && wait > 1 ? html`, then waits <b class="ink">${span(wait)}</b> for ${next.limits[0] ?? "a worker"}` : ""}.</span>${done}`;
   }
   const wait = step.start_p50 && (ms(step.start_p50) - clock.value) / 1000;
   const holder = holderOf(forecast, step);
@@ -49,9 +52,4 @@ function holderOf(forecast, step) {
   return [hold, ahead].filter(Boolean).join(", and ");
 }
 
-function whose(forecast, id) {
-  for (const limit of forecast.limits)
-    for (const track of limit.tracks)
-      for (const run of track.runs) if (run.task_id === id || run.job_id === id) return run.user_id;
-  return null;
-}
+const whose = (forecast, id) => runsOf(forecast).find((run) => run.task_id === id || run.job_id === id)?.user_id;

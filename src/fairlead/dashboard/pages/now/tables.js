@@ -8,13 +8,14 @@ import { Shown } from "../../parts/notice.js";
 import { Table } from "../../parts/table.js";
 
 const MOST_CELLS = 24;
+const PRIORITIES = ["high", "medium", "low"];
 const SILENT = 15; // seconds
 
 export function WaitedFor({ limits }) {
   const rows = (limits?.limits ?? []).filter((limit) => limit.waiting > 0);
   if (!rows.length) return null;
   return html`
-    <section class="panel c7">
+    <section class="panel">
       <div class="hd"><h2>What they wait for</h2><span class="sub">a task may wait for several</span></div>
       <${Table} label="What they wait for" rows=${rows} keyOf=${(limit) => `${limit.tenant}/${limit.name}`} columns=${[
         { title: "Limit", cell: (limit) => html`<a class="link" href=${path`/limits/${limit.tenant ? `${limit.tenant}/${limit.name}` : limit.name}`}>${limit.name}</a>` },
@@ -31,22 +32,23 @@ function lastIn(limit) {
   return last ? span((ms(last) - clock.value) / 1000) : html`<span class="dim" title="Nothing is known yet about how long such tasks run">no estimate</span>`;
 }
 
-/** A cell each; of many, cells in proportion. */
+/** A cell each; of many, cells in proportion. The forecast, which knows the priorities, may be seconds old. */
 function Waiters({ limit }) {
-  const waiting = limit.pressure?.waiting ?? {};
-  const total = Object.values(waiting).reduce((sum, count) => sum + count, 0);
-  const per = Math.max(1, total / MOST_CELLS);
-  const words = ["high", "medium", "low"].map((priority) => `${waiting[priority] ?? 0} ${priority}`).join(", ");
+  const known = limit.pressure?.waiting ?? {};
+  const counts = PRIORITIES.map((priority) => known[priority] ?? 0);
+  const extra = Math.max(0, limit.waiting - counts.reduce((sum, count) => sum + count, 0));
+  const words = [...PRIORITIES.map((priority, i) => `${counts[i]} ${priority}`), extra > 0 && `${extra} that came just now`].filter(Boolean).join(", ");
+  const per = Math.max(1, limit.waiting / MOST_CELLS);
+  const cells = [...counts, extra].flatMap((count, i) => Array(Math.ceil(count / per)).fill(hue(PRIORITIES[i])));
   return html`
     <div class="stack q" role="img" aria-label=${words}>
-      ${["high", "medium", "low"].flatMap((priority) =>
-        Array.from({ length: Math.ceil((waiting[priority] ?? 0) / per) }, (_, i) => html`<i class=${hue(priority)} key=${priority + i}></i>`))}
+      ${cells.slice(0, Math.ceil(limit.waiting / per)).map((kind, i) => html`<i class=${kind} key=${i}></i>`)}
     </div>`;
 }
 
 export function Workers({ found }) {
   return html`
-    <section class="panel c5">
+    <section class="panel">
       <div class="hd"><h2>Workers</h2>${found.data?.workers.some((one) => one.reserve > 0) && html`<span class="sub">violet outline: kept for high</span>`}</div>
       <${Shown} resource=${found}>${({ workers }) => workers.length === 0
         ? html`<p class="mut">No worker is alive, so nothing can start: <code>fairlead worker app:fl</code></p>`
@@ -79,7 +81,7 @@ export function Promotions() {
   const rows = found.data?.promotions ?? [];
   if (!rows.length) return null;
   return html`
-    <section class="panel c7">
+    <section class="panel">
       <div class="hd"><h2>Next promotions</h2><span class="sub">waiting long enough moves a task up</span></div>
       <${Table} label="Next promotions" rows=${rows} keyOf=${(row) => row.task_id} columns=${[
         { title: "Task", cell: (row) => html`<a class="link" href=${path`/tasks/${row.task_id}`}>${row.user_id ? `${row.user_id} · ` : ""}${row.task_type}</a>` },

@@ -21,7 +21,7 @@ export function Expected({ task }) {
       <div class="hd"><h2>What we said, and what happened</h2><span class="sub">expected start, over the time we said it</span></div>
       ${said.length > 1 && html`<${Plot} said=${said} task=${task} />`}
       <${Table} label="Estimates" rows=${[first]} columns=${[
-        { title: "Said at", cell: (one) => time(one.at) },
+        { title: "Said at", hide: true, cell: (one) => time(one.at) },
         { title: "Wait p50", num: true, cell: (one) => span(one.p50_seconds) },
         { title: "p90", num: true, cell: (one) => span(one.p90_seconds) },
         { title: "Really", num: true, cell: () => (really === null ? html`<span class="dim">${span(soFar)} so far</span>` : html`<b>${span(really)}</b>`) },

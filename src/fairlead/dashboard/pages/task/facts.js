@@ -1,6 +1,6 @@
 // What a task is, apart from what happens to it.
 import { path } from "../../lib/api.js";
-import { ms, span, time } from "../../lib/format.js";
+import { ms, span, time, workerName } from "../../lib/format.js";
 import { clock } from "../../lib/live.js";
 import { html } from "../../lib/ui.js";
 import { Priority } from "../../parts/marks.js";
@@ -30,7 +30,7 @@ export function TaskFacts({ task, explained }) {
         ["Starts at", task.status === "delayed" ? time(task.run_at) : null],
         ["Tries", `${task.attempt} of ${task.max_retries + 1}${task.crash_count ? `, ${task.crash_count} crashed` : ""}`],
         ["Tier", task.tier],
-        ["Worker", task.assigned_worker_id && html`<span class="mono">${task.assigned_worker_id}</span>`],
+        ["Worker", task.assigned_worker_id && html`<span title=${task.assigned_worker_id}>${workerName(task.assigned_worker_id)}</span>`],
         ["Fence", task.fence || null],
       ]} />
       <${Facts} top of=${[

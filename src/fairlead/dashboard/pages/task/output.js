@@ -9,13 +9,13 @@ const MOST = 1_000; // chunks that are shown
 export function Output({ task, isOpen }) {
   const chunks = useOutput(task.task_id, isOpen);
   const { progress } = task;
-  if (!chunks.length && !progress) {
+  if (!chunks.length && !(progress && isOpen)) {
     return html`<section class="panel c4"><h2>Output</h2><p class="mut">${isOpen ? "Nothing yet." : "It emitted nothing."}</p></section>`;
   }
   return html`
     <section class="panel c8">
       <div class="hd"><h2>Output</h2><span class="sub">${chunks.length > 0 && plural(chunks.length, "chunk")}</span></div>
-      ${progress && html`
+      ${progress && isOpen && html`
         <div class="progress">
           <progress max="1" value=${progress.fraction ?? undefined} aria-label="Progress"></progress>
           <span>${progress.fraction !== null && `${Math.round(100 * progress.fraction)} % `}<span class="mut">${progress.message}</span></span>

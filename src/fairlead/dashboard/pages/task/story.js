@@ -1,5 +1,5 @@
 // The life of a task as pieces of time: what it waited for, when it ran, what is expected. Pure.
-import { ms } from "../../lib/format.js";
+import { ms, workerName } from "../../lib/format.js";
 
 const ENDED = ["completed", "failed", "cancelled", "dead_letter"];
 const WORDS = { completed: "Completed", failed: "Failed", cancelled: "Cancelled", dead_letter: "Dead letter" };
@@ -31,7 +31,7 @@ function fromEvents(events) {
       at: ms(event.at),
       kind: KINDS[event.to] ?? "wait",
       words: event.to === "executing" ? "Started" : WORDS[event.to] ?? (again ? "Queued again" : "Submitted"),
-      note: event.to === "executing" ? event.worker_id : event.data?.code,
+      note: event.to === "executing" ? workerName(event.worker_id) : event.data?.code,
       isBad: Boolean(before?.kind === "run" && (event.data?.code || ["failed", "dead_letter"].includes(event.to))),
     });
   }
@@ -50,7 +50,7 @@ function fromTask(task) {
     changes.push({ at: first, kind: "pause", words: "Started", note: `${task.attempt - 1} earlier ${task.attempt === 2 ? "try" : "tries"}` });
   }
   if (started && (task.status === "executing" || task.completed_at)) {
-    changes.push({ at: started, kind: "run", words: "Started", note: task.assigned_worker_id });
+    changes.push({ at: started, kind: "run", words: "Started", note: workerName(task.assigned_worker_id) });
   }
   if (task.completed_at) changes.push({ at: ms(task.completed_at), kind: "end", isBad: ["failed", "dead_letter"].includes(task.status) });
   return changes;

@@ -26,7 +26,8 @@ end
 function grants.begin_run(offer, t, sub)
   local id, now, worker, known = t.id, offer.now, offer.me.id, t.known
   local place, native_high, tag = known.place, tonumber(known.facts.priority) == 0, tonumber(known.tag)
-  local leased_until, waited = now + leases.length(t, offer.lease), now - known.arrival
+  local queued = math.max(known.arrival, tonumber(known.facts.created)) -- a later step has the place of its job, but has not waited as long
+  local leased_until, waited = now + leases.length(t, offer.lease), now - queued
   if not known.facts.interactive then -- it passes the queue by, and takes nobody's turn
     fair_share.started(place, tag)
     choice.count_turn(place)
