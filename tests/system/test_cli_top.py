@@ -12,13 +12,16 @@ import termios
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from fairlead.cli.now import Now, shortened
 from fairlead.cli.table import make_table
+from fairlead.cli.top import Desk, drawn
 from fairlead.clock import now_ms
 from fairlead.model.forecast import Forecast, ForecastRun, LimitForecast, Outlook, Track
 from fairlead.model.priority import Priority
@@ -229,8 +232,25 @@ def test_the_headline_names_what_decides_the_pace(
 
 def test_what_does_not_fit_is_left_out_evenly() -> None:
     tables = [make_table(("a",), [[str(n)] for n in range(size)]) for size in (3, 50, 20)]
-    cut, left_out = shortened(tables, 20)
-    assert [len(table.rows) for table in cut] == [3, 6, 5]
-    assert left_out == 73 - 14
-    assert shortened(tables, 200) == (tables, 0)
-    assert shortened(tables, 1)[1] == 73
+    assert [len(table.rows) for table in shortened(tables, 20)] == [3, 6, 5]
+    assert shortened(tables, 200) == tables
+    assert [len(table.rows) for table in shortened(tables, 1)] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("width", [30, 44, 80, 160])
+@pytest.mark.parametrize("height", [9, 12, 20, 24, 60])
+def test_the_keys_are_visible_whatever_the_size_of_the_terminal(width: int, height: int) -> None:
+    limits = tuple(full(f"limit-of-a-long-name-{number}", waiting=3) for number in range(9))
+    now, console = Now(stats(), Forecast(at=1, limits=limits)), Console(width=width, height=height)
+    with console.capture() as capture:
+        console.print(drawn(now, Desk(), console))
+    lines = ESCAPE.sub("", capture.get()).splitlines()
+    assert len(lines) <= height
+    status = " ".join(lines[lines.index("", len(lines) - 4) :])
+    assert all(key in status for key in ("q quit", "p pause", "/ find", "esc all"))
+    left_out = re.search(r"(\d+) more rows", status)
+    if width >= 80:  # otherwise a row is more than one line
+        below = [below for line, below in pairwise(lines) if line.startswith(("priority", "limit  "))]
+        assert all(line.startswith(("high", "limit-")) for line in below), "no header stands alone"
+        shown = [line for line in lines[1:] if line.startswith(("limit-", "high", "medium", "low"))]
+        assert len(shown) == 9 + 3 - (int(left_out[1]) if left_out else 0)

@@ -90,19 +90,18 @@ class Now:
         return tables
 
 
-def shortened(tables: Sequence[Table], room: int) -> tuple[list[Table], int]:
-    """With rows for so many lines, as even a part of each as possible; and how many rows were left out."""
+def shortened(tables: Sequence[Table], room: int) -> list[Table]:
+    """With rows for so many lines, as even a part of each as possible."""
     counts, sizes = [0] * len(tables), [len(table.rows) for table in tables]
     free = room - 2 * len(tables)  # headers, and lines between
     while free > 0 and counts != sizes:
         for index, size in enumerate(sizes):
             if counts[index] < size and free > 0:
                 counts[index], free = counts[index] + 1, free - 1
-    cut = [
+    return [
         Table(table.columns, table.rows[:count], table.least_used)
         for table, count in zip(tables, counts, strict=True)
     ]
-    return cut, sum(sizes) - sum(counts)
 
 
 def _wait(count: int) -> str:

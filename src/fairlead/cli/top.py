@@ -116,7 +116,7 @@ async def _live(backend: "Backend", now: Now, seconds: float) -> None:
     with _keys(press), Live(console=console, auto_refresh=False, screen=True) as live:
         read_at = monotonic()
         while not desk.ends:
-            live.update(_drawn(now, desk, console), refresh=True)
+            live.update(drawn(now, desk, console), refresh=True)
             changed.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(changed.wait(), max(0.0, read_at + seconds - monotonic()))
@@ -138,15 +138,25 @@ async def _read_again(backend: "Backend", before: Now, desk: Desk) -> Now:
     return now
 
 
-def _drawn(now: Now, desk: Desk, console: "Console") -> "RenderableType":
+def drawn(now: Now, desk: Desk, console: "Console") -> "RenderableType":
+    """As many rows as fit: on a narrow terminal lines are wrapped, and below a table is what it lacks."""
     from rich.console import Group
     from rich.text import Text
 
     headline = Text(printable(now.headline()), style="bold")
-    used = len(headline.wrap(console, console.width)) + 3  # with the status, and lines between
-    tables, left_out = shortened(now.tables(desk.wanted), console.height - used)
-    status = Text(printable(desk.status(left_out)), style="yellow" if desk.lost_at is not None else "dim")
-    return Group(headline, Text(""), *rendered(tables, console.width), Text(""), status)
+    tables, room = now.tables(desk.wanted), console.height - 4  # the headline, the status, and lines between
+    every = sum(len(table.rows) for table in tables)
+    while True:
+        cut = shortened(tables, room)
+        words = printable(desk.status(every - sum(len(table.rows) for table in cut)))
+        status = Text(words, style="yellow" if desk.lost_at is not None else "dim")
+        picture = Group(headline, Text(""), *rendered(cut, console.width), Text(""), status)
+        if not all(table.rows for table in cut):  # a header alone says nothing: without the last table
+            tables, room = tables[:-1], console.height - 4
+        elif tables and len(console.render_lines(picture)) > console.height:
+            room -= 1
+        else:
+            return picture
 
 
 @contextlib.contextmanager
