@@ -1,6 +1,7 @@
 """Estimates that are read in Python are those that the store reads (lua/lib/forecasts.lua)."""
 
 import random
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -17,15 +18,18 @@ LIMITS: dict[str, Slots | Rate] = {
     "wide": Slots(limit=50),
     "api": Rate.of("60/min", burst=2),
 }
+SIZES = (2, 3, 5, 10, 12, 20, 40)  # of tasks that need several units
+UNITS = {"gpu": (1, 2, 3), "wide": (1, 2, 4, 9, 11, 12, 33, 41, 50), "api": (1, 2)}
 STRIDE = 100_000  # between the tags of an account
 
 
 def random_forecast(dice: random.Random, at: int) -> dict[str, Any]:
     lane = random_curve(dice)
     names = [f"1n@{name}" for name in LIMITS if dice.random() < 0.5]
+    names += [f"{name}#{size}" for name in names for size in SIZES if dice.random() < 0.3]
     factors = [[[dice.randint(300, 3_000) for _ in "ab"] for _ in "abc"] for _ in "012"]
     head = {"at": at, "run": dice.randint(0, 9_000), "lengths": [1_000, 60_000], "corrections": factors}
-    paces = {f"soon@{name}": [dice.randint(0, 9_000)] for name in LIMITS if dice.random() < 0.5}
+    paces = {f"soon@{name}": [dice.randint(0, 9_000)] for name in (*LIMITS, "wide#12") if dice.random() < 0.5}
     return {"head": head, "1n:*": lane} | paces | {name: random_curve(dice) for name in names}
 
 
@@ -43,15 +47,15 @@ def random_curve(dice: random.Random) -> list[int]:
     return header + [value for point in points for value in point]
 
 
-async def needs_of(store: Store, names: list[str]) -> list[Need]:
+async def needs_of(store: Store, wanted: Mapping[str, int]) -> list[Need]:
     """As a newcomer finds them."""
     found = []
-    for name in names:
+    for name, units in wanted.items():
         known = await raw(store).hgetall(store.connection.keys.key("limit", name))
         waiting, used = int(known.get(b"waiting", 0)), int(known.get(b"used", 0))
         limit = LIMITS[name]
         room, size = (limit.limit - used, limit.limit) if isinstance(limit, Slots) else (limit.burst, None)
-        found.append(Need(name, 1, room, waiting, size))
+        found.append(Need(name, units, room, waiting, size))
     return found
 
 
@@ -71,8 +75,9 @@ async def test_python_reads_what_the_store_reads(store: Store, clock: Clock, see
         assert await store.estimates.save_forecast("me", forecast, 60_000)
         clock.pass_ms(dice.choice([0, 300, 2_000]))
         names = dice.sample(list(LIMITS), dice.randint(0, 2))
-        needs = await needs_of(store, names)
-        submitted = await store.submit_one(new(limits=dict.fromkeys(names, 1), user_id=dice.choice("ab")))
+        wanted = {name: dice.choice(UNITS[name]) for name in names}
+        needs = await needs_of(store, wanted)
+        submitted = await store.submit_one(new(limits=wanted, user_id=dice.choice("ab")))
         key = store.connection.keys.key("task", submitted.task_id)
         tag, seq = (int(value) for value in await raw(store).hmget(key, "tag", "seq"))
         rank = await raw(store).zcount(store.connection.keys.key("order", "1n"), "-inf", tag) - 1

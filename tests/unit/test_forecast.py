@@ -166,7 +166,7 @@ def test_tasks_that_need_many_units_are_estimated_apart() -> None:
         picture(queue, [runs("long", "outer=2", started=NOW - 1_000)], limits=limits),
         learnt(*[100_000] * 300),
     )
-    small, large = found["1n@outer"], found["1n@outer#2"]
+    small, large = found["1n@outer"], found["1n@outer#4"]
     assert small[-2] < large[-2]
     assert large[-2] > 90_000
     newcomers = [
@@ -174,6 +174,13 @@ def test_tasks_that_need_many_units_are_estimated_apart() -> None:
     ]
     one, three = (estimate_of(newcomer, found) for newcomer in newcomers)
     assert one and three and one.p50 < 0.9 * three.p50
+
+
+def test_a_newcomer_behind_a_busy_account_is_not_promoted_before_it() -> None:
+    mine = {"priority": 1, "fair": "busy"}
+    queue = [replace(waits(count), facts=mine) for count in range(1, 22)]
+    found = forecast(picture(queue, policy=NEVER | {"medium_to_high": 60_000}), learnt(*[30_000] * 300))
+    assert found["1n:1"][-2] > 0.8 * 21 / 3 * 30_000
 
 
 def test_how_long_tasks_hold_a_limit_is_known_before_it_is_full() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import NamedTuple
@@ -11,12 +11,29 @@ from typing import NamedTuple
 EXACT_POINTS, POINTS_APART = 16, 1.15  # the first are all there, then fewer and fewer
 LEAST_AHEAD = 20  # tasks ahead of a newcomer, from which on it is known what each of them takes
 MOST_LONGER = 3.0
+LARGER = 8  # sizes that are tried where nobody waits for as many units
 GONE_AT = (500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000)  # ms after the forecast
 
 
 def sized(limit: str, units: int) -> str:
-    """Tasks that need many units of a limit wait longer than those that need few: up to 2, 4, 8 and so on."""
-    return f"{limit}#{(units - 1).bit_length()}" if units > 1 else limit
+    """Tasks that need many units of a limit wait longer than those that need few: those that need about as
+    many have a curve of their own. Up to 8 units each number has one, and then 10, 12, 14, 16, 20 and so on.
+    """
+    return f"{limit}#{_size_of(units)}" if units > 1 else limit
+
+
+def sizes(limit: str, units: int) -> Iterator[str]:
+    """The curves that say something about these units, the best first, and then that of all."""
+    size = _size_of(units)
+    for _ in range(LARGER if units > 1 else 0):
+        yield f"{limit}#{size}"
+        size = _size_of(size + 1)
+    yield limit
+
+
+def _size_of(units: int) -> int:
+    coarseness: int = 2 ** max(0, (units - 1).bit_length() - 3)
+    return -(-units // coarseness) * coarseness
 
 
 class Point(NamedTuple):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from fairlead.estimates.curve import GONE_AT, sized
+from fairlead.estimates.curve import GONE_AT, sized, sizes
 
 HALF, MOST = 0.693, 2.303  # of what ends at random, half have ended by this part of the mean, 90 % by that
 LEAST = 50  # ms: nothing that waits is promised to start sooner
@@ -80,8 +80,7 @@ def _latest(new: Newcomer, forecast: Mapping[str, Any]) -> tuple[float, float] |
     more = new.rank - _expected_ahead(lane, new, passed)
     found = [_left_on(lane, new, passed, more - new.idle, new.idle == 0)]
     for need in new.needs:
-        name = sized(need.limit, need.units)
-        curve = forecast.get(f"{place}@{name}", forecast.get(f"{place}@{need.limit}"))
+        curve = _curve_of(need, place, forecast)
         before = min(new.before, need.waiting)
         if curve:
             more_here = before - max(0.0, curve[0] - _gone(curve, passed))
@@ -89,9 +88,15 @@ def _latest(new: Newcomer, forecast: Mapping[str, Any]) -> tuple[float, float] |
         elif curve is not None:  # it is empty
             return None
         elif need.is_full:
+            name = sized(need.limit, need.units)
             (soon,) = forecast.get(f"soon@{name}", (head["run"] * need.units / max(1, need.size or 1),))
             found.append(_left_of_new(need, soon, before))
     return max(0, *(p50 for p50, _ in found)), max(p90 for _, p90 in found)
+
+
+def _curve_of(need: Need, place: str, forecast: Mapping[str, Any]) -> Sequence[int] | None:
+    names = (f"{place}@{name}" for name in sizes(need.limit, need.units))
+    return next((forecast[name] for name in names if name in forecast), None)
 
 
 def _left_on(

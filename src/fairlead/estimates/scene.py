@@ -226,16 +226,17 @@ class Scene:
 
     def _add_probe(self, priority: Priority, kind: Kind, curves: Sequence[str]) -> None:
         place = Place.native(priority)
-        last = max(self._last.get(place, 0), self._virtual(place))
+        last, account = max(self._last.get(place, (0, "")), (self._virtual(place), ""))
         seq = int(self.picture.meta.get("seq", 0)) + 1 + len(self.known)
         known = Known(place, last, seq, curves, 0, RunKind(""), "")
-        self._add(known, kind, priority, "", self.picture.at, 1)
+        self._add(known, kind, priority, account, self.picture.at, 1)
 
     @cached_property
-    def _last(self) -> Mapping[str, int]:
-        last: dict[str, int] = {}
-        for known in self.known:
-            last[known.place] = max(known.tag, last.get(known.place, 0))
+    def _last(self) -> Mapping[str, tuple[int, str]]:
+        """The greatest tag of each place, and whose it is: a probe behind it has to be promoted as late."""
+        last: dict[str, tuple[int, str]] = {}
+        for waiting in self._waiting:
+            last[waiting.place] = max((waiting.tag, waiting.task.account), last.get(waiting.place, (0, "")))
         return last
 
     def _add(self, known: Known, kind: Kind, base: int, account: str, arrival: int, stride: int) -> None:

@@ -12,6 +12,7 @@
 
 local HALF, MOST = 0.693, 2.303 -- of what ends at random, half have ended by this part of the mean, and 90 % by that
 local LEAST = 50 -- ms: nothing that waits is promised to start sooner
+local LARGER = 8 -- sizes that are tried where nobody waits for as many units
 
 -- A curve, or the table in the field `head`.
 local function found(name)
@@ -36,15 +37,26 @@ local function curve_name(place, limit)
   return place .. "@" .. limit
 end
 
--- Those that need several units of a limit have curves of their own: one for up to 2, one for up to 4, and so on.
-local function sized(need)
-  local size = 0
-  while 2 ^ size < need.units do size = size + 1 end
-  return size > 0 and need.name .. "#" .. size or need.name
+-- Those that need about as many units of a limit have a curve of their own (fairlead/estimates/curve.py).
+local function size_of(units)
+  local coarseness = 1
+  while units > 8 * coarseness do coarseness = 2 * coarseness end
+  return math.ceil(units / coarseness) * coarseness
 end
 
+local function sized(name, size)
+  return size > 1 and name .. "#" .. int(size) or name
+end
+
+-- The one that says most about these units.
 local function curve_of_limit(place, need)
-  return found(curve_name(place, sized(need))) or found(curve_name(place, need.name))
+  local of_all, size = found(curve_name(place, need.name)), size_of(need.units)
+  for _ = 1, of_all and need.units > 1 and LARGER or 0 do
+    local curve = found(curve_name(place, sized(need.name, size)))
+    if curve then return curve end
+    size = size_of(size + 1)
+  end
+  return of_all
 end
 
 -- How p50 and p90 are corrected.
@@ -60,7 +72,7 @@ end
 -- has the ms between two starts.
 local function left_of_new(limit, need, run, later)
   if get(limit, "kind") ~= "slots" then return 0, 0 end
-  local soon = tonumber(found("soon@" .. sized(need)) or nil) or run * need.units / math.max(1, number(limit, "limit"))
+  local soon = tonumber(found("soon@" .. sized(need.name, size_of(need.units))) or nil) or run * need.units / math.max(1, number(limit, "limit"))
   return HALF * soon + later * soon, MOST * soon + later * soon
 end
 
