@@ -1,5 +1,6 @@
 """The metrics that Prometheus scrapes agree with the store."""
 
+import json
 import re
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from fairlead import __version__
 from fairlead.api.exposition import gauges, page
 from fairlead.errors import LimitFull
 from fairlead.model.estimate import ERROR_BOUNDS, EstimateQuality
+from fairlead.model.reports import Failed
+from fairlead.model.task import NewTask
 from fairlead.settings import Rate, Slots
 from fairlead.store.metrics import MOST_LIMITS
 from fairlead.store.store import Store
@@ -19,6 +22,7 @@ from tests.api.requests import HttpWorker, good, submit
 from tests.store.namespace import raw
 
 PAGE = Path(__file__).parents[2] / "docs" / "monitoring.md"
+MOST_REASONS = 100  # as in metrics.lua
 SERVED = ("http_", "store_call_", "event_loop_")  # what the server that is scraped does
 
 Samples = dict[tuple[str, str], float]  # by name without `fairlead_`, and by the value of the label
@@ -143,6 +147,40 @@ async def test_limits_beyond_the_first_ones_are_summed(api: httpx.AsyncClient, s
     found = await scrape(api)
     assert found["concurrency_acquisition_total", "new,acquired"] == 1
     assert ("concurrency_acquisition_total", f"{late},acquired") not in found, "its place was needed"
+
+
+async def test_codes_of_errors_beyond_the_first_are_counted_together(
+    api: httpx.AsyncClient, store: Store
+) -> None:
+    """Handlers choose them; retries and failures share the places."""
+    many = MOST_REASONS + 20
+    await store.submit(*(NewTask(task_type="draw", max_retries=number % 2) for number in range(many)))
+    await store.workers.register("w", capacity=many)
+    failures = [
+        Failed(task.task_id, task.fence, code=f"code-{number:03}", retriable=True)
+        for number, task in enumerate((await store.claim("w", many)).tasks)
+    ]
+    await store.report("w", failed=failures)
+    found = await scrape(api)
+    counts = {
+        key: value for key, value in found.items() if key[0] in ("tasks_failed_total", "task_retries_total")
+    }
+    assert len(counts) <= MOST_REASONS + 2
+    assert sum(counts.values()) == many
+    assert sum(value for (_, labels), value in counts.items() if labels.endswith("other")) == 20
+
+
+async def test_requests_for_anything_share_the_series_of_the_routes(api: httpx.AsyncClient) -> None:
+    def routes(found: Samples) -> set[str]:
+        return {labels.partition(",")[0] for name, labels in found if name == "http_requests_total"}
+
+    known = set(json.loads((await api.get("/openapi.json")).content)["paths"])
+    for number in range(20):
+        await api.get(f"/api/v1/tasks/{number}")
+        await api.get(f"/api/v1/limits/any-{number}")
+        await api.get(f"/nothing/{number}")
+        await api.request(f"ODD{number}", "/api/v1/tasks")
+    assert routes(await scrape(api)) <= known | {"/metrics"}
 
 
 async def test_the_page_lists_every_metric_with_its_labels(api: httpx.AsyncClient) -> None:
