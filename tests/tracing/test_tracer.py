@@ -65,6 +65,18 @@ async def test_a_submit_continues_the_span_of_the_program(
     assert refused.attributes is not None and refused.attributes["error.type"] == "unknown_limit"
 
 
+async def test_what_was_accepted_before_is_marked(
+    live_store: Store, spans: trace.Tracer, exporter: InMemorySpanExporter
+) -> None:
+    for _ in range(2):
+        await live_store.submit_one(NewTask(task_type="draw", idempotency_key="k"))
+    last, now = await live_store.crons.last("nightly")
+    for _ in range(2):
+        await live_store.crons.tick("nightly", last, now + 1, NewTask(task_type="draw"))
+    marks = [(span.attributes or {}).get("fairlead.repeated") for span in exporter.get_finished_spans()]
+    assert marks == [None, True, None, True]
+
+
 def test_a_blocking_submit_continues_the_span_of_its_thread(
     live_store: Store, server: Server, spans: trace.Tracer, exporter: InMemorySpanExporter
 ) -> None:

@@ -189,6 +189,10 @@ async def test_the_trace_of_a_client_is_continued(site: Site) -> None:
     assert one(spans, "run sketch").parent_id == submit.span_id
     assert one(spans, "pencil").parent_id == one(spans, "run sketch").span_id  # in a thread
     assert task["trace_id"] == task["result"] == "ab" * 16
+    chosen = {"task_type": "sketch", "trace_id": "12" * 16}
+    good(await site.api.post("/api/v1/tasks", json=chosen), 201)
+    spans = await site.traced("12" * 16, 5)
+    assert [span.name for span in spans if not span.parent_id] == ["submit sketch"]
     headers = {"traceparent": f"00-{'ef' * 16}-{'cd' * 8}-00"}  # that its client does not record
     answer = await site.api.post("/api/v1/tasks", json={"task_type": "sketch"}, headers=headers)
     await site.ended(f"/api/v1/tasks/{good(answer, 201)['task_id']}")
