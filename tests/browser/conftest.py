@@ -20,6 +20,7 @@ from tests.connections import patient_store
 from tests.programs import need_browser
 from tests.servers import Server
 
+REBOUND = "rebound.example"  # a name that somebody else has pointed to this machine
 numbers = itertools.count()
 #: What the console says of a violation; that no other site may frame a page is tried on purpose.
 POLICY = re.compile(
@@ -33,7 +34,8 @@ def browser() -> Iterator[Browser]:
     path = need_browser()
     expecting.set_options(timeout=PATIENT)
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path)
+        names = f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1"
+        chromium = playwright.chromium.launch(executable_path=path, args=[names])
         yield chromium
         chromium.close()
 

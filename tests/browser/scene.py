@@ -68,10 +68,15 @@ def fill(api: httpx.Client, worker: WorkerOverHttp) -> Scene:
         {"feature_name": "poster", "user_id": printable[4], "input_data": {printable[0]: printable[1]}},
     )
     submit(api, "draw", limits={"gpu": 1}, user_id=printable[5])
+    (step,) = [task for task in worker.take() if task["job_id"] == job["job_id"]]
+    worker.progress(step, fraction=0.5, message=printable[7], output=[printable[8]])
+    worker.complete(step, {printable[8]: printable[7]})  # what the next step gets
     worker.take()
     for text in printable:
         submit(api, "draw", limits={"gpu": 1}, user_id=text, priority="low")
     submit(api, "chat", user_id="ann", priority="high")
     submit(api, NAME_LIKE, delay_seconds=600)
-    WorkerOverHttp(api, name=printable[6], capabilities=[NAME_LIKE], capacity=3, reserve=1)
+    WorkerOverHttp(
+        api, name=printable[6], version=printable[9][:50], capabilities=[NAME_LIKE], capacity=3, reserve=1
+    )
     return Scene(job["job_id"], dead[0], worker.id)

@@ -160,6 +160,25 @@ def test_a_stuck_lease_is_freed(page: Page, api: httpx.Client) -> None:
     assert audit(api)[0][::2] == ("force_release", "the holder is gone")
 
 
+def test_a_task_that_holds_a_limit_is_cancelled_there(
+    page: Page, api: httpx.Client, worker: WorkerOverHttp
+) -> None:
+    sent(api, "PUT", "/api/v1/limits/lathe", {"limit": 1})
+    task = submit(api, "turn", limits={"lathe": 1})
+    worker.take()
+    page.goto("/limits/lathe")
+    press(page, re.compile("^Cancel task"))
+    question = page.locator("form.confirm")
+    expecting(question).to_contain_text("Its worker stops it, and its 1 unit are free then.")
+    press(page, "Let it run")
+    assert sent(api, "GET", f"/api/v1/tasks/{task}")["status"] == "executing"
+    press(page, re.compile("^Cancel task"))
+    confirm(page, "Cancel the task")
+    assert sent(api, "GET", f"/api/v1/tasks/{task}")["status"] == "cancelled"
+    worker.leave()  # until its worker has stopped it, it holds the limit
+    expecting(page.get_by_text("Nobody holds it now.")).to_be_visible()
+
+
 def test_what_the_gateway_refuses_is_said_in_place(page: Page, api: httpx.Client) -> None:
     sent(api, "PUT", "/api/v1/limits/needed", {"limit": 1})
     submit(api, "draw", limits={"needed": 1})

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page
 
 from tests.api.serving import Gateway
+from tests.browser.conftest import REBOUND
 from tests.browser.person import accessibility_problems, expecting, run_elsewhere, sideways_scroll
 from tests.connections import patient_store
 
@@ -123,6 +124,13 @@ FETCH = """async ([url, method]) => {
     if (method === "POST") options.body = '{"task_type": "draw"}';
     try { await fetch(url, options) } catch {}
 }"""
+LISTEN = """url => new Promise((done) => {
+    const socket = new WebSocket(url.replace("http", "ws") + "/ws/tasks");
+    const stream = new EventSource(url + "/api/v1/overview/events", { withCredentials: true });
+    for (const one of [socket, stream]) one.onopen = one.onmessage = () => done("open");
+    let errors = 0;
+    socket.onerror = stream.onerror = () => { errors += 1; if (errors === 2) done("refused"); };
+})"""
 FORM = """url => {
     const form = document.createElement("form");
     form.method = "post";
@@ -145,12 +153,26 @@ def test_no_other_site_can_use_the_session(
     for method in ("GET", "POST"):
         foreign.evaluate(FETCH, [gateway.url + TASKS, method])
     foreign.evaluate(FETCH, [gateway.url + "/task", "GET"])
+    assert foreign.evaluate(LISTEN, gateway.url) == "refused"
     foreign.evaluate(FORM, gateway.url + TASKS)
     foreign.wait_for_load_state()
     with httpx.Client(base_url=gateway.url, trust_env=False) as client:
         listed = client.get(TASKS, headers={"authorization": f"Bearer {keys['admin']}"})
     assert listed.json()["tasks"] == []
     assert answers and set(answers) <= {401, 403}
+
+
+def test_another_name_of_this_machine_shows_nothing(
+    page: Page, gateway: Gateway, keys: dict[str, str]
+) -> None:
+    """As after DNS rebinding: a page of that name would be of the same origin as the answers."""
+    log_in(page, keys["admin"])
+    expecting(page.get_by_text("admin, admin")).to_be_visible()
+    refused: set[int] = set()
+    page.on("response", lambda answer: refused.add(answer.status) if "/api/" in answer.url else None)
+    page.goto(f"http://{REBOUND}:{gateway.port}/")
+    expecting(page.get_by_role("alert")).to_contain_text("server.hosts")
+    assert refused == {421}
 
 
 def test_no_other_site_can_frame_it(page: Page, gateway: Gateway, other_site: str) -> None:

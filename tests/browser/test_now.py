@@ -11,6 +11,7 @@ from playwright.sync_api import Page
 from fairlead.estimates.expected import WORKERS
 from tests.api.serving import Gateway
 from tests.browser.forecasts import in_turn, show
+from tests.browser.hostile import TEXTS, assert_harmless
 from tests.browser.person import (
     WorkerOverHttp,
     accessibility_problems,
@@ -20,7 +21,7 @@ from tests.browser.person import (
 )
 from tests.browser.scene import submit
 
-USERS = ("ann", "ben", "dora", "emil")
+USERS = ("ann", "ben", TEXTS[1], TEXTS[4])
 
 
 @pytest.fixture
@@ -155,11 +156,23 @@ def test_the_same_facts_as_a_table(page: Page, tasks: list[dict[str, Any]]) -> N
     table = page.get_by_role("region", name="Who holds each limit, and who is next")
     expecting(table.get_by_role("row")).to_have_count(1 + len(tasks))
     expecting(table.get_by_role("row").nth(1)).to_contain_text("runs")
+    for user in USERS[1:]:
+        expecting(table.get_by_text(user, exact=True)).to_be_visible()
+    assert_harmless(page)
+
+
+def test_who_wants_less_motion_sees_steps(page: Page, tasks: list[dict[str, Any]]) -> None:
+    page.emulate_media(reduced_motion="reduce")
+    page.goto("/")
+    expecting(page.locator(".tracks .layer").first).to_have_css("transition-property", "none")
+    expecting(page.locator("a.bar.run")).to_have_css("transition-property", "none")
+    expecting(page.locator(".live .dot").first).to_have_css("animation-name", "none")
 
 
 def test_everybody_can_read_it_everywhere(page: Page, tasks: list[dict[str, Any]], shots: Path) -> None:
     page.goto("/")
     expecting(page.locator("a.bar.next")).to_have_count(3)
+    assert_harmless(page)
     assert accessibility_problems(page) == []
     page.keyboard.press("t")
     assert accessibility_problems(page) == []

@@ -9,11 +9,13 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.api.serving import Gateway
+from tests.browser.hostile import TEXTS, assert_harmless
 from tests.browser.person import WorkerOverHttp, expecting, run_elsewhere
 from tests.browser.scene import fail_one, sent, submit
 from tests.connections import patient_store
 
 ASKS = re.compile("…")  # in the name of a button that asks before it acts
+BOSS = TEXTS[1]
 DETAILS = ("/limits/gpu", "/types/draw", "/jobs/{job}", "/dead-letters/{dead}", "/workers/{worker}")
 
 
@@ -33,7 +35,7 @@ def keyed(gateway: Gateway) -> Iterator[Keyed]:
         async with patient_store(gateway.engine, gateway.namespace, gateway.settings) as store:
             create = store.api_keys.create
             return {
-                "admin": (await create("boss", ["submit", "read", "cancel", "worker", "admin"])).key_text,
+                "admin": (await create(BOSS, ["submit", "read", "cancel", "worker", "admin"])).key_text,
                 "viewer": (await create("viewer", ["read"])).key_text,
                 "acme": (await create("acme", ["submit", "read", "admin"], tenant="acme")).key_text,
                 "other": (await create("other", ["submit", "read", "admin"], tenant="other")).key_text,
@@ -89,7 +91,8 @@ def test_an_admin_acts_within_the_session(page: Page, keyed: Keyed, gateway: Gat
     page.get_by_role("button", name="Pause gpu").click()
     expecting(page.get_by_text("Paused: nothing more starts.")).to_be_visible()
     page.goto("/audit")
-    expecting(page.get_by_role("link", name="pause limit gpu")).to_contain_text("boss")
+    expecting(page.get_by_role("link", name="pause limit gpu")).to_contain_text(BOSS)
+    assert_harmless(page)
 
 
 def test_a_tenant_sees_and_changes_what_is_its_own(page: Page, keyed: Keyed) -> None:

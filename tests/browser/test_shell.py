@@ -25,6 +25,21 @@ def submit(api: httpx.Client, task_type: str = "draw", **options: object) -> str
     return task_id
 
 
+#: What each page says in a new namespace; Now is the last.
+EMPTY = {
+    "/tasks": "No task yet. Submit a first one:",
+    "/jobs": "No job yet. A pipeline is a list of tasks:",
+    "/limits": "No limits yet: everything may run at once.",
+    "/workers": "No worker is alive, so nothing can start:",
+    "/types": "A type appears when code declares it",
+    "/dead-letters": "Nothing failed for good.",
+    "/crons": "No periodic task yet. One is a task with a schedule:",
+    "/audit": "Pauses, changed limits, replays and keys appear here",
+    "/what-if": "There is no work to try it on.",
+    "/": "Nothing waits and nothing runs. Submit a first task:",
+}
+
+
 def test_files_are_served_with_strict_headers(api: httpx.Client) -> None:
     for path in ("/", "/dashboard/main.js", "/tasks/some-id"):
         answer = api.get(path)
@@ -64,7 +79,9 @@ def test_it_says_when_it_is_not_live_and_recovers_after_a_restart(
     engine, namespace, port = start_server("valkey").url, f"restart-{os.getpid()}", free_port()
     with serving(engine, namespace, tmp_path, port=port) as first:
         page.goto(first.url)
-        expecting(page.get_by_text("Nothing waits and nothing runs")).to_be_visible()
+        for path, words in EMPTY.items():
+            page.goto(first.url + path)
+            expecting(page.get_by_text(words).first).to_be_visible()
     expecting(page.get_by_text(re.compile("Not live since .*, trying again"))).to_be_visible()
     with serving(engine, namespace, tmp_path, port=port) as second:
         expecting(page.get_by_text("Not live since")).to_have_count(0)

@@ -1,6 +1,6 @@
 // A list of any length: only the rows in sight exist. Its order is held while somebody points at it or is in it.
 import { useKeys } from "../lib/keys.js";
-import { html, useEffect, useRef, useSignal } from "../lib/ui.js";
+import { html, useEffect, useMemo, useRef, useSignal } from "../lib/ui.js";
 
 const MARGIN = 8; // rows above and below those in sight
 
@@ -85,22 +85,23 @@ function useHeld(rows, keyOf) {
     onFocusIn: (event) => event.currentTarget.contains(event.relatedTarget) || enter(),
     onFocusOut: (event) => event.currentTarget.contains(event.relatedTarget) || leave(),
   };
-  if (!order.value) return { rows, changes: 0, listeners };
-  const known = new Set(order.value);
+  const keys = order.value;
+  // not for every frame of a scroll: there may be ten thousand rows
+  const held = useMemo(() => (keys ? inOrder(rows, keys, kept.current, keyOf) : { rows, changes: 0 }), [rows, keys]);
+  return { ...held, listeners, apply: () => { order.value = rows.map(keyOf); } };
+}
+
+/** `keys` first, in their order, and how many changes that hides. */
+function inOrder(rows, keys, kept, keyOf) {
+  const known = new Set(keys);
   const latest = new Map(rows.map((row) => [keyOf(row), row]));
-  const old = keptRows(kept.current, latest, order.value);
   const added = rows.filter((row) => !known.has(keyOf(row)));
-  const gone = order.value.filter((key) => !latest.has(key)).length;
-  // rows that were loaded at the end push nothing
+  // those at the end were pushed out of what was read, and are where they were
+  const gone = keys.slice(0, keys.findLastIndex((key) => latest.has(key)) + 1).filter((key) => !latest.has(key)).length;
+  // rows that were loaded at the end push nothing; if none is known, all of them are new ones
   const lastKnown = rows.findLastIndex((row) => known.has(keyOf(row)));
-  const tail = lastKnown < 0 ? [] : rows.slice(lastKnown + 1); // none is known: all of them are new ones
-  const changes = added.length - tail.length + gone;
-  return {
-    rows: [...old, ...tail],
-    changes,
-    listeners,
-    apply: () => { order.value = rows.map(keyOf); },
-  };
+  const tail = lastKnown < 0 ? [] : rows.slice(lastKnown + 1);
+  return { rows: [...keptRows(kept, latest, keys), ...tail], changes: added.length - tail.length + gone };
 }
 
 /** Rows by key, also those that have gone since. */
