@@ -6,6 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 WIDTH = 100
+MOST_PICTURE_BYTES = 3 << 20  # everybody who clones the repository fetches them
 FOLDERS = ("docs", "examples", "tests")
 BANNED = (
     "anew",
@@ -54,3 +55,17 @@ def test_prose_avoids_phrases_that_are_not_idiomatic() -> None:
         for page, text in texts.items()
     }
     assert {page: phrases for page, phrases in found.items() if phrases} == {}
+
+
+def test_the_front_page_leads_to_every_page_and_shows_pictures_that_exist() -> None:
+    front = (ROOT / "README.md").read_text()
+    linked = set(re.findall(r"\]\((?!http)([^)#]+)", front)) | set(
+        re.findall(r'src(?:set)?="([^"]+)"', front)
+    )
+    assert {link for link in linked if not (ROOT / link).exists()} == set()
+    assert {str(page.relative_to(ROOT)) for page in (ROOT / "docs").glob("*.md")} - linked == {
+        "docs/index.md"
+    }
+    pictures = [ROOT / link for link in linked if link.startswith("docs/pictures/")]
+    assert len(pictures) == 3
+    assert sum(picture.stat().st_size for picture in pictures) < MOST_PICTURE_BYTES

@@ -116,7 +116,7 @@ function Bars({ row, scale, mine, past, now }) {
   const { limit } = row;
   if (limit.kind === "rate") return null;
   if (!row.bySlot) return null;
-  const ended = untilNext(past.get(limit.name) ?? [], limit.tracks);
+  const ended = untilNext(past.get(limit.name) ?? [], limit.tracks).filter((run) => run.end > scale.from);
   return html`
     ${ended.map((run) => html`
       <${Bar} key=${`p${run.key}.${run.slot}`} run=${run} row=${row} slot=${run.slot} scale=${scale} now=${now} done
