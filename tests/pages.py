@@ -36,6 +36,7 @@ NOT_RUN = (
     ("docs/migrating.md", "const queue", "the code of another queue"),
     ("docs/deploying.md", "FROM python", "it needs a container runtime"),
     ("docs/deploying.md", "useradd", "it needs root and systemd"),
+    ("docs/deploying.md", "kubectl", "it needs a cluster"),
     ("examples/ai_gateway/README.md", "docker compose", "it needs a container runtime"),
     (
         "examples/asymptote/README.md",

@@ -12,11 +12,11 @@ from typing import Any
 import httpx
 import yaml  # type: ignore[import-untyped]
 
+from tests.deployed import DEPLOY
 from tests.programs import need
 from tests.servers import free_port
 from tests.waiting import wait_until
 
-DEPLOY = Path(__file__).parents[1] / "deploy"
 ALERTS = DEPLOY / "prometheus" / "alerts.yml"
 DASHBOARD = DEPLOY / "grafana" / "fairlead.json"
 
@@ -33,6 +33,12 @@ def panels() -> Iterator[tuple[str, str]]:
     for panel in json.loads(DASHBOARD.read_text())["panels"]:
         for target in panel.get("targets", []):
             yield panel["title"], in_grafana(target["expr"])
+
+
+def scaling() -> list[str]:
+    """The queries by which Kubernetes decides how many workers run."""
+    scaled = yaml.safe_load((DEPLOY / "kubernetes" / "worker-scaling.yaml").read_text())
+    return [trigger["metadata"]["query"] for trigger in scaled["spec"]["triggers"]]
 
 
 def in_grafana(query: str) -> str:

@@ -15,7 +15,7 @@ from tests.api.requests import HttpWorker, good, submit
 from tests.api.serving import Gateway, serving
 from tests.connections import patient_store
 from tests.pages import Page, all_blocks
-from tests.prometheus import ALERTS, Prometheus, panels, rules, running_prometheus, selectors
+from tests.prometheus import ALERTS, Prometheus, panels, rules, running_prometheus, scaling, selectors
 from tests.servers import Server
 from tests.waiting import wait_until
 
@@ -82,7 +82,7 @@ async def test_it_answers_everything_that_deploy_asks(gateway: Gateway, keys: Ke
         await use_everything(api)
         await only_the_job_with_a_key_is_up(prometheus)
         await the_metrics_and_labels_exist(api)
-        await every_panel_shows_something(prometheus)
+        await every_question_has_an_answer(prometheus)
         await leave_dead_letters(api, MANY)
         await the_alert_fires(prometheus, "FairleadDeadLettersGrow")
         await every_rule_is_healthy(prometheus)
@@ -108,18 +108,18 @@ async def the_metrics_and_labels_exist(api: httpx.AsyncClient) -> None:
     for sample in (sample for family in families for sample in family.samples):
         known.setdefault(sample.name, {"job", "namespace"}).update(sample.labels)
     known["fairlead_not_ready"] = {"job", "namespace", "reason"}  # it has no values while all is well
-    asked = [rule["expr"] for rule in rules()] + [query for _, query in panels()]
+    asked = [*(rule["expr"] for rule in rules()), *(query for _, query in panels()), *scaling()]
     for selector in {selector for query in asked for selector in selectors(query)}:
         assert selector.labels <= known.get(selector.metric, set()), selector
 
 
-async def every_panel_shows_something(prometheus: Prometheus) -> None:
-    for title, query in panels():
+async def every_question_has_an_answer(prometheus: Prometheus) -> None:
+    for title, query in [*panels(), *(("scaling", query) for query in scaling())]:
 
-        async def shows_something(query: str = query) -> bool:
+        async def has_an_answer(query: str = query) -> bool:
             return bool(await prometheus.query(query))
 
-        await wait_until(shows_something, because=f"{title!r} shows something: {query}")
+        await wait_until(has_an_answer, because=f"{title!r} has an answer: {query}")
 
 
 async def the_alert_fires(prometheus: Prometheus, name: str) -> None:

@@ -4,40 +4,18 @@ import json
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
-from asyncio.subprocess import PIPE, Process, create_subprocess_exec
 from pathlib import Path
 
-import httpx
-
-from fairlead.history.database import open_database
-from fairlead.history.opening import History
-from fairlead.model.task import NewTask
-from fairlead.store.doctor.doctor import examine
-from tests.commands import ended
-from tests.connections import patient_store
+from tests.deployed import DEPLOY, Machine, start_and_work
 from tests.pages import Page
 from tests.programs import need
-from tests.prometheus import DEPLOY
-from tests.recording import task_rows
-from tests.servers import free_port, running
-from tests.waiting import wait_until
+from tests.servers import running
 
 PAGE = Page("docs/deploying.md").text
 UNITS = {path.name: path.read_text() for path in (DEPLOY / "systemd").iterdir()}
 WORKER = "fairlead-worker@.service"
-APP = """
-from fairlead import Fairlead
-
-fl = Fairlead()
-
-
-@fl.task
-async def echo(text: str) -> str:
-    return text
-"""
 
 
 def service(unit: str) -> dict[str, list[str]]:
@@ -91,59 +69,7 @@ def test_a_unit_waits_for_longer_than_the_grace_period() -> None:
 
 
 async def test_what_they_start_works_and_stops_in_time(tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text(APP)
-    port = str(free_port())
+    (create,) = re.findall(r"^REDIS_URL=\S+ (fairlead key .*)$", PAGE, re.M)
+    commands = [(command(unit), environment(unit)) for unit in UNITS]
     with running("valkey") as server:
-        history = f"sqlite:///{tmp_path / 'history.sqlite3'}"
-        path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
-        shared = {"HOME": str(tmp_path), "PATH": path, "REDIS_URL": server.url, "DATABASE_URL": history}
-
-        async def start(words: list[str], more: dict[str, str]) -> Process:
-            here = {"8000": port, "0.0.0.0": "127.0.0.1"}
-            words = [here.get(word, word) for word in words]
-            words[0] = Path(words[0]).name
-            more = {name: value.replace("/var/lib/fairlead", str(tmp_path)) for name, value in more.items()}
-            env = shared | more
-            return await create_subprocess_exec(*words, cwd=tmp_path, env=env, stdout=PIPE, stderr=PIPE)
-
-        (create,) = re.findall(r"^REDIS_URL=\S+ (fairlead key .*)$", PAGE, re.M)
-        key = (await ended(await start(shlex.split(create), {}))).out.split()[-1]
-        assert key.startswith("flk_")
-        processes = [await start(command(unit), environment(unit)) for unit in UNITS]
-        try:
-            await work(server.url, port, history)
-            for process in processes:
-                process.send_signal(signal.SIGTERM)
-            assert [(await ended(process)).code for process in processes] == [0] * len(UNITS)
-        finally:  # a server would start its processes again for ever
-            for process in processes:
-                if process.returncode is None:
-                    process.kill()
-
-
-async def work(engine: str, port: str, database: str) -> None:
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
-
-        async def is_ready() -> bool:
-            try:
-                return (await client.get("/readyz")).status_code == 200
-            except httpx.TransportError:
-                return False
-
-        await wait_until(is_ready)
-        assert (await client.get("/api/v1/workers")).status_code == 401
-    async with patient_store(engine) as store:
-        task = await store.submit_one(NewTask(task_type="echo", parameters={"text": "x"}))
-
-        async def is_done() -> bool:
-            return (await store.get(task.task_id)).status == "completed"
-
-        await wait_until(is_done)
-        assert await examine(store.connection) == []
-    history = History(open_database(database), "default")
-
-    async def is_recorded() -> bool:
-        return [row.status for row in await task_rows(history)] == ["completed"]
-
-    await wait_until(is_recorded)
-    await history.close()
+        await start_and_work(Machine(server.url, tmp_path), shlex.split(create), commands)
