@@ -30,7 +30,7 @@ async def fields(store: Store, kind: str, of: str) -> dict[bytes, bytes]:
 
 
 async def test_every_event_is_recorded_once_and_leaves_the_outbox(
-    store: Store, history: History, recorder: Recorder
+    store: Store, clock: Clock, history: History, recorder: Recorder
 ) -> None:
     await store.workers.register("w", capacity=9)
     await store.submit(*[new(user_id=f"u{i}") for i in range(3)])
@@ -46,6 +46,7 @@ async def test_every_event_is_recorded_once_and_leaves_the_outbox(
     assert [msgspec.json.decode(row.detail) for row in rows] == [one["detail"] for one in before]
     assert await events_of(store) == []
     assert await record_all(recorder) == 0
+    assert await history.database.read("SELECT begun_at FROM generations") == [(clock.now,)]
 
 
 async def test_a_task_is_read_from_sql_as_from_the_store(

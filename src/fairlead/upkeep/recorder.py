@@ -103,7 +103,7 @@ class Recorder:
             namespace=await self._history.number(),
             epoch=found.epoch,
             opening=found.opening,
-            begun_at=found.now,
+            begun_at=await self._store.estimates.now(),
             first=first,
             position=first - 1,
             beat=found.beat,
