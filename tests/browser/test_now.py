@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
+import redis
 from playwright.sync_api import Page
 
 from fairlead.estimates.expected import WORKERS
@@ -148,6 +149,19 @@ def test_what_an_old_link_follows_may_be_gone(page: Page, tasks: list[dict[str, 
     page.get_by_role("button", name="Follow another").click()
     expecting(page.get_by_text("What was followed is not known")).to_have_count(0)
     expecting(page.locator("a.bar.sel")).to_have_count(1)
+
+
+def test_what_the_history_has_lost_is_said_in_red(page: Page, gateway: Gateway) -> None:
+    with redis.Redis.from_url(gateway.engine) as client:
+        meta = f"{{fl:{gateway.namespace}}}:meta"
+        client.hset(meta, mapping={"recorded": 0, "lost": 1_234})
+        page.goto("/")
+        alert = page.get_by_role("alert").filter(has_text="1,234 events lost")
+        expecting(alert).to_have_class("bad")
+        client.hdel(meta, "recorded", "lost")
+    page.reload()
+    expecting(page.get_by_text("Nothing waits")).to_be_visible()
+    expecting(alert).to_have_count(0)
 
 
 def test_the_same_facts_as_a_table(page: Page, tasks: list[dict[str, Any]]) -> None:

@@ -101,8 +101,10 @@ async def first_since(
     Keys rise with time, so it is searched for by halves; no index by time is needed.
     """
     (key, time), number = columns, await history.number()
-    ends = f"SELECT MIN({key}), MAX({key}) FROM {table} WHERE namespace = ? AND {key} > ? AND {key} < ?"
-    ((first, last),) = await history.database.read(ends, number, *bounds)
+    within = f"FROM {table} WHERE namespace = ? AND {key} > ? AND {key} < ?"
+    # each by itself: SQLite reads all rows for both at once
+    ends = f"SELECT (SELECT MIN({key}) {within}), (SELECT MAX({key}) {within})"
+    ((first, last),) = await history.database.read(ends, number, *bounds, number, *bounds)
     if first is None:
         return bounds[0]
     sql = HALVES.format(key=key, time=time, table=table)

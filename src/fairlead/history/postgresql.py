@@ -19,6 +19,9 @@ STATEMENT_SECONDS = 30.0
 LOCK = 0x6661_6972  # of migrations
 SAMPLED_PAGES, PAGE_BYTES = 1_000, 8_192
 TYPES = (("BIGKEY", "BIGINT PRIMARY KEY"), ("BYTES", "BYTEA"))
+#: A plan for any value may scan all rows for a rare one; only what writes, row after row, keeps its plan.
+PLANS = {"plan_cache_mode": "force_custom_plan"}
+KEEP_PLANS = "SET LOCAL plan_cache_mode = auto"
 AWAY = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
 
 
@@ -75,6 +78,7 @@ class Postgresql:
         with answering():
             pool = await self._connections()
             async with pool.acquire(timeout=CONNECT_SECONDS) as connection, connection.transaction():
+                await connection.execute(KEEP_PLANS)
                 yield Writing(connection)
 
     @asynccontextmanager
@@ -116,5 +120,6 @@ class Postgresql:
                     max_size=MOST_CONNECTIONS,
                     timeout=CONNECT_SECONDS,
                     command_timeout=STATEMENT_SECONDS,
+                    server_settings=PLANS,
                 )
             return self._pool

@@ -7,6 +7,7 @@ import { Waiting } from "../parts/notice.js";
 import { Figures } from "./now/figures.js";
 import { Headline } from "./now/headline.js";
 import { NowAndNext } from "./now/next.js";
+import { Recorded } from "./now/recorded.js";
 import { Promotions, WaitedFor, Workers } from "./now/tables.js";
 
 const SUBMIT = `curl -H 'Content-Type: application/json' ${location.origin}/api/v1/tasks -d '{"task_type": "draw"}'`;
@@ -17,10 +18,12 @@ export default function Now() {
   if (!overview.value) return html`<${Waiting} rows=${4} />`;
   const { stats } = overview.value;
   const waiting = Object.values(stats.queues).reduce((sum, queue) => sum + queue.depth, 0);
+  const recorded = isOperator() && html`<${Recorded} stats=${stats} />`;
   if (waiting + stats.workers.used_capacity + stats.delayed === 0) {
-    return html`<${Empty} title="Nothing waits and nothing runs. Submit a first task:" command=${SUBMIT} />`;
+    return html`${recorded}<${Empty} title="Nothing waits and nothing runs. Submit a first task:" command=${SUBMIT} />`;
   }
   return html`
+    ${recorded}
     <${Headline} stats=${stats} limits=${limits.data} workers=${workers.data} />
     <${Figures} stats=${stats} />
     <${NowAndNext} limits=${limits.data} />
