@@ -9,6 +9,7 @@ import pytest
 from fairlead import errors
 from fairlead.history.archive import SqlArchive
 from fairlead.history.opening import History
+from fairlead.history.pruning import Keep, prune
 from fairlead.model.job import NewStep
 from fairlead.model.reports import Completed, Failed
 from fairlead.settings import TaskSettings
@@ -179,6 +180,33 @@ async def test_lists_of_here_and_there_are_one(
     await expect(lambda t: t.task_id == order[5], search=order[5][:34])
     assert await all_of(store, error="100_") == []
     assert await all_of(store, search="b%b") == []
+
+
+async def test_a_clock_that_is_set_back_changes_no_order(
+    archived: Store, recorder: Recorder, history: History, clock: Clock
+) -> None:
+    """Lists are ordered by acceptance; a time selects what was accepted then, on both sides of the jump."""
+    order: list[str] = []
+    for seconds in (6, 6, -9, 6, 6):
+        await archived.submit(*(tasks := [new(), new()]))
+        order = [*[one.task_id for one in tasks][::-1], *order]
+        clock.pass_seconds(seconds)
+    for of in order:
+        await archived.cancel(of)
+    await record_all(recorder)
+    known = {of: await archived.get(of) for of in order}
+    await leave(archived, *order)
+    assert await all_of(archived) == order
+    assert await all_of(archived, limit=1) == order
+    for of in order:
+        at = known[of].created_at
+        assert await all_of(archived, since=at) == [one for one in order if known[one].created_at >= at]
+        assert await all_of(archived, until=at) == [one for one in order if known[one].created_at <= at]
+    last = max(one.created_at for one in known.values())
+    assert await all_of(archived, since=last + 1) == []
+    assert await prune(history, Keep(days=1), clock.now) == 0
+    clock.pass_seconds(2 * 86_400)
+    assert await prune(history, Keep(days=1), clock.now) == 10
 
 
 async def test_a_status_that_is_recorded_but_has_changed_is_not_found(

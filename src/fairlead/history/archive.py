@@ -26,6 +26,9 @@ from fairlead.store.store import Store
 
 READ_SECONDS = 5.0
 AWAY_SECONDS = 2.0  # after a failure, before the database is asked again: requests must not wait for it each
+SET_BACK_MS = (
+    10_000  # by which the clock of the store may have been set back: then later rows have earlier times
+)
 MOST_EVENTS, MOST_ATTEMPTS = 1_000, 200  # of a task, the latest
 
 Read = Callable[..., Awaitable[list[Row]]]
@@ -73,9 +76,9 @@ class SqlArchive:
             if not number:
                 return Range()
             if since is not None:
-                after = made_of(await place_since(self._history, table, since))
+                after = made_of(await place_since(self._history, table, since - SET_BACK_MS))
             if until is not None:
-                last = await place_since(self._history, table, until + 1)
+                last = await place_since(self._history, table, until + 1 + SET_BACK_MS)
                 sql = f"SELECT place FROM {table} WHERE namespace = ? AND place > ? ORDER BY place LIMIT 1"
                 # without one, there may be some that were accepted by then and are not recorded yet
                 before = made_of(last) + 1 if await read(sql, number, last) else None

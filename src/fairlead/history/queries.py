@@ -63,7 +63,7 @@ def searched(search: Search, wanted: Mapping[str, str | None], sought: Sought, c
     others = [condition for name, condition in conditions.items() if name != index]
     if index == "error":  # the index has those with an error
         others.append(conditions["error"])
-    rows, values = _rows(search, index, conditions)
+    rows, values = _rows(search, index, conditions, sought)
     if not others:
         return Query(f"SELECT place, id FROM ({rows} LIMIT {count}) AS found", values)
     looked = f"{rows} LIMIT {MOST_LOOKED}"
@@ -77,26 +77,29 @@ def searched(search: Search, wanted: Mapping[str, str | None], sought: Sought, c
 
 
 def _rows(
-    search: Search, index: str | None, conditions: Mapping[str, Condition]
+    search: Search, index: str | None, conditions: Mapping[str, Condition], sought: Sought
 ) -> tuple[str, tuple[Any, ...]]:
-    """Along the index, the newest first."""
+    """Along the index, the newest first. The places are nearly those of the times."""
     table, within = TABLES[search.kind], (search.namespace, search.after, search.before)
     columns = {"place", "id", *COLUMNS[search.kind].values(), "error"}
     names = ", ".join(f"{table}.{name}" for name in sorted(columns))
+    times = {" AND created_at >= ?": sought.since, " AND created_at <= ?": sought.until}
+    in_time = "".join(sql for sql, time in times.items() if time is not None)
+    instants = tuple(time for time in times.values() if time is not None)
     if index == "needs":
         limits = LIMITS[search.kind]
         sql = (
             f"SELECT {names} FROM {limits} JOIN {table} ON {table}.place = {limits}.place "
             f"WHERE {limits}.namespace = ? AND {limits}.place > ? AND {limits}.place < ? "
-            f"AND {limits}.name = ? ORDER BY {limits}.place DESC"
+            f"AND {limits}.name = ?{in_time} ORDER BY {limits}.place DESC"
         )
-        return sql, within + conditions[index].values
+        return sql, within + conditions[index].values + instants
     along = {**conditions, "error": Condition("error IS NOT NULL", ())}
     sql, values = along[index] if index else Condition("true", ())
     return (
-        f"SELECT {names} FROM {table} WHERE namespace = ? AND place > ? AND place < ? AND {sql} "
+        f"SELECT {names} FROM {table} WHERE namespace = ? AND place > ? AND place < ? AND {sql}{in_time} "
         "ORDER BY place DESC",
-        within + values,
+        within + values + instants,
     )
 
 
