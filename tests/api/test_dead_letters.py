@@ -150,7 +150,7 @@ async def test_a_waiting_task_is_not_among_them(api: httpx.AsyncClient) -> None:
     refused(await api.delete(f"{DLQ}/{waiting}"), 409, "not_purgeable")
     refused(await api.post(f"{DLQ}/{waiting}/replay"), 409, "not_replayable")
     refused(await api.post(f"{DLQ}/{NO_TASK}/replay"), 404, "unknown_task")
-    assert good(await api.get(DLQ)) == {"tasks": [], "next_cursor": None}
+    assert good(await api.get(DLQ))["tasks"] == []
 
 
 async def test_one_whose_limit_is_gone_is_refused_alone_and_passed_over_among_many(

@@ -101,12 +101,13 @@ def is_clear(answer: httpx.Response) -> bool:
     return answer.status_code < 400 or (answer.status_code < 500 and bool(answer.json()["detail"]))
 
 
+#: What the gateway, its caretaker and its estimator note by the way, and the record of what was asked for.
+NOTES = ("caretaker", "meta", "curves", "learnt", "samples", "lags", "served", "audit")
+
+
 async def lasting(store: Store) -> dict[str, Any]:
-    """All that is in the store but what the caretaker and the estimator note by the way."""
     content = await everything(store)
-    return {
-        name: held for name, held in content.items() if name not in ("caretaker", "meta", "curves", "learnt")
-    }
+    return {name: held for name, held in content.items() if name not in NOTES}
 
 
 def path_of(route: Route, one: str) -> str:

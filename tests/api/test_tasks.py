@@ -247,7 +247,13 @@ async def test_a_task_that_has_ended_cannot_be_cancelled(api: httpx.AsyncClient,
 
 
 async def test_an_unknown_path_is_not_found(api: httpx.AsyncClient) -> None:
-    for path in ("/", "/api/v1/nothing", "/api/v1/tasks/", f"{TASKS}/{NO_TASK}/explain/more", "/task/a%2Fb"):
+    for path in (
+        "/nothing",
+        "/api/v1/nothing",
+        "/api/v1/tasks/",
+        f"{TASKS}/{NO_TASK}/explain/more",
+        "/task/a%2Fb",
+    ):
         refused(await api.get(path), 404, "not_found")
 
 

@@ -165,7 +165,7 @@ async def test_a_command_that_needs_the_engine_says_so(shell: Shell, command: tu
     [
         (("--engine", "redis://there"), "leave out --engine and --data"),
         (("--data", "there"), "leave out --engine and --data"),
-        (("--namespace", "blue"), "its own namespace"),
+        (("--namespace", "blue"), "serves no such namespace"),
         (("--key", "a b"), "fairlead key create"),
     ],
 )

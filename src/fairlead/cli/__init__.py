@@ -22,6 +22,7 @@ EXIT_CODES: dict[type[errors.FairleadError], int] = {
     errors.InvalidSettings: USAGE,
     errors.NotAllowed: USAGE,
     errors.RestoreRefused: USAGE,
+    errors.UnknownNamespace: USAGE,
     errors.WrongNode: USAGE,
     errors.EngineFailed: NOT_REACHABLE,
     errors.NamespaceNotOpen: NOT_REACHABLE,
