@@ -11,12 +11,13 @@ end
 -- Units of a limit are taken without a task.
 function acquiring.begin_lease(id, record, lease)
   local name, fence, instant = get(record, "limit"), next_fence(), act.instant + lease
+  local needs = limits.needs(name .. "=" .. int(number(record, "units")))
   overlap.remember_company(name, {}, nil)
-  limits.take("lease:" .. id, limits.needs(name .. "=" .. int(number(record, "units"))))
+  limits.take("lease:" .. id, needs)
   put(record, "fence", fence)
   put(record, "until", instant)
   put(record, "since", act.instant)
-  metrics.acquired(limits.of(name), act.instant - (number(record, "asked") or act.instant))
+  metrics.acquired(needs, act.instant - (number(record, "asked") or act.instant))
   put(record, "asked", nil)
   leases.lease_until("lease:" .. id, instant)
 end
@@ -85,7 +86,7 @@ function acquiring.grant_freed()
   act.room_changed = {}
   for name in pairs(changed) do
     local limit = limits.of(name)
-    if limit and get(limit, "waiters") then grant_all(limit) end
+    if limit and limit.known.waiters then grant_all(limit) end
   end
   act.room_changed = {}
   queues.reindex()
@@ -95,7 +96,7 @@ end
 function acquiring.goes_first(sub, head)
   for _, need in ipairs(subs.needs(sub)) do
     local limit = limits.of(need.name)
-    local member = get(limit, "waiters") and waiters.first_that_fits(limit)
+    local member = limit.known.waiters and waiters.first_that_fits(limit)
     local record = member and waiters.of(limit, member)
     if record and choice.is_better(waiters.rank(record), head) then
       grant(limit, record)

@@ -6,10 +6,9 @@ local TABLES = {
   "writes", "texts", -- commands for the commit; texts of numbers, the same few are written for each task of a batch
   "hash_views", "changed_hashes", "ordered_views", "changed_sets",
   "counters", -- of meta, as this act leaves them
-  "limit_views", "touched_limits", "touched_lots",
+  "limit_views", "touched_lists", "touched_lots", -- lists of lots: names.lots_of
   "sub_parts", "sub_names", "route_names", "owners", "kinds",
   "freed", -- limit -> units that got free in this act: as many idle workers may be woken
-  "tiers_of", -- lot -> the tiers that it waits for
   "room_changed", -- limits whose waiters are considered before it ends
   "looks_again", -- waiters that ask again by themselves
   "left_limits", -- limits that a task or a lease let go of: some end with it

@@ -33,7 +33,7 @@ function grants.begin_run(offer, t, sub)
     choice.count_turn(place)
   end
   limits.take(id, subs.needs(sub))
-  for _, need in ipairs(subs.needs(sub)) do metrics.acquired(limits.of(need.name), waited) end
+  metrics.acquired(subs.needs(sub), waited)
   put_all(t, {
     "state", "executing", "fence", next_fence(), "worker", worker, "started", now,
     "deadline", now + known.facts.timeout, "lease_until", leased_until,

@@ -3,8 +3,9 @@
 -- Of a view, `known` fields are as this act leaves them (false: there is no such field), and `changed` ones are written. `ttl` and
 -- `persist` say when the hash runs out, and with it the key `beside` it.
 
--- An empty table with room for sixteen fields: one that grows is copied each time.
-local function roomy()
+-- An empty table with room for eight fields, or for sixteen: one that grows is copied each time.
+local function roomy(fields)
+  if fields <= 8 then return {a = nil, b = nil, c = nil, d = nil, e = nil, f = nil, g = nil, h = nil} end
   return {
     a = nil, b = nil, c = nil, d = nil, e = nil, f = nil, g = nil, h = nil,
     i = nil, j = nil, k = nil, l = nil, m = nil, n = nil, o = nil, p = nil,
@@ -48,7 +49,8 @@ function whole(key)
   local view = hash(key)
   if not view.whole then
     view.whole = true
-    local flat, known, before = call("HGETALL", key), roomy(), view.known
+    local flat, before = call("HGETALL", key), view.known
+    local known = roomy(#flat / 2)
     for i = 1, #flat, 2 do known[flat[i]] = flat[i + 1] end
     for field, value in pairs(before) do known[field] = value end -- what this act has changed, or read
     view.known = known
@@ -84,6 +86,12 @@ end
 function number(view, field)
   local value = get(view, field)
   return value and tonumber(value)
+end
+
+-- Reads two fields as numbers, once and for all. All fields of the hash are known.
+function hashes.read_numbers(view, one, other)
+  local known = view.known
+  known[one], known[other] = tonumber(known[one]), tonumber(known[other])
 end
 
 -- All fields at once: others are deleted.

@@ -1,23 +1,23 @@
 -- Limits: what is allowed, what is used, what is held back.
 
-local KEPT = {[0] = "kept0", "kept1", "kept2"}
-
 -- A paused type is a limit without room; it exists only in the list of paused types.
 local function type_limit(name)
   local paused = get(hash(keys.paused), string.sub(name, 2)) ~= nil
   return {known = {kind = "type", paused = paused}, whole = true}
 end
 
--- nil when it is not defined. Who holds its units is in another hash: there may be many, and each field that is read here would be
--- searched for among them.
+local function read(name)
+  local key = keys.limit(name)
+  local view = string.sub(name, 1, 1) == "~" and type_limit(name) or whole(key) or hash(key)
+  hashes.read_numbers(view, "limit", "used") -- once: they are used often
+  view.name, act.limit_views[name] = name, view
+  return view
+end
+
+-- nil when it is not defined; of a limit all fields are known. Who holds its units is in another hash: there may be many, and each
+-- field that is read here would be searched for among them.
 function limits.of(name)
-  local view = act.limit_views[name]
-  if view == nil then
-    local key = keys.limit(name)
-    view = string.sub(name, 1, 1) == "~" and type_limit(name) or whole(key) or hash(key)
-    view.name = name
-    act.limit_views[name] = view
-  end
+  local view = act.limit_views[name] or read(name)
   return view.known.kind and view or nil
 end
 
@@ -33,19 +33,29 @@ end
 
 -- Its room has changed: tasks and acquires that wait for it are considered before this act ends.
 function limits.touch(name)
-  act.touched_limits[name] = true
+  act.touched_lists[names.lots_of(name)] = true
   act.room_changed[name] = true
+end
+
+-- The use of a limit has changed, and was at most `most`. If a tier had room all the time, what waits for tiers lacks another one.
+local function use_changed(need, limit, most)
+  local known = limit.known
+  if need.tier and known.limit > most and not (known.hold or known.kept0 or known.kept1 or known.kept2) then
+    act.room_changed[need.name] = true
+  else
+    limits.touch(need.name)
+  end
 end
 
 local function read_needs(text)
   local list = {}
   for name, units in string.gmatch(text, "([^=,]+)=(%d+)") do
-    list[#list + 1] = {name = name, units = tonumber(units)}
+    list[#list + 1] = {name = name, units = tonumber(units), tier = tiers.name_of(name)}
   end
   return list
 end
 
--- "a=1,b=24" -> {{name = "a", units = 1}, ...}
+-- "a=1,tier:b=1" -> {{name = "a", units = 1}, {name = "tier:b", units = 1, tier = "b"}}
 function limits.needs(text)
   return memo.of("needs", text, read_needs)
 end
@@ -67,29 +77,22 @@ function limits.kept(limit, class)
   return kept
 end
 
-function limits.keep(limit, class, by)
-  change_count(limit, KEPT[class], by)
-  limits.touch(limit.name)
-  limits.note_freed(limit.name, -by)
-end
-
 -- What `limit` has for a sub-queue of priority `class`; the owner of the hold on it is not held back. Acts ask this more often than
 -- anything else, so it reads the fields directly: all of them are known.
 function limits.room(limit, class, is_owner)
   local known = limit.known
   if known.paused then return 0 end
-  if known.kind == "type" then return math.huge end
-  if known.kind == "rate" then return rates.room(limit) end
+  local kind, hold = known.kind, known.hold
+  if kind == "type" then return math.huge end
+  if kind == "rate" then return rates.room(limit) end
   local free = known.limit - (known.used or 0)
-  local hold = known.hold
   if hold and not is_owner and class >= subs.class(hold) then free = free - known.hold_units end
-  return free - limits.kept(limit, class)
+  if known.kept0 or known.kept1 or known.kept2 then free = free - limits.kept(limit, class) end
+  return free
 end
 
 -- The units it has when none are in use. A paused task type has none.
-function limits.size_of(limit)
-  return number(limit, "limit") or number(limit, "burst") or 0
-end
+function limits.size_of(limit) return number(limit, "limit") or number(limit, "burst") or 0 end
 
 -- Why this many units can never be taken; `limit` is nil if the caller would define it.
 function limits.why_never(limit, most, units)
@@ -105,7 +108,9 @@ end
 function limits.blocking(sub)
   if limits.is_paused_type(sub) then return {name = names.type_limit(subs.task_type(sub)), units = 1} end
   local class, lacking, least = subs.class(sub), nil, nil
-  for _, need in ipairs(subs.needs(sub)) do
+  local needs = subs.needs(sub)
+  for i = 1, #needs do
+    local need = needs[i]
     local limit = limits.of(need.name)
     if limits.room(limit, class, limit.known.hold == sub) < need.units then
       local size = limits.size_of(limit)
@@ -123,7 +128,7 @@ end
 
 -- A limit made by a submit ends when nothing holds it, waits for it or declares it.
 local function end_group(view)
-  if not get(view, "group") or (number(view, "used") or 0) > 0 or get(view, "waiting") or get(view, "delayed") then return end
+  if not view.known.group or (number(view, "used") or 0) > 0 or get(view, "waiting") or get(view, "delayed") then return end
   if not get(view, "waiters") then limits.forget(view) end
 end
 
@@ -143,32 +148,35 @@ function limits.end_groups()
 end
 
 function limits.take(holder, list)
-  for _, need in ipairs(list) do
+  for i = 1, #list do
+    local need = list[i]
     local limit = limits.of(need.name)
-    if get(limit, "kind") == "rate" then
+    local known = limit.known
+    if known.kind == "rate" then
       rates.take(limit, need.units)
     else
-      put(limit, "used", (number(limit, "used") or 0) + need.units)
+      put(limit, "used", (known.used or 0) + need.units)
       put(hash(keys.holders(need.name)), holder, need.units)
     end
-    if get(limit, "deferred") then put(limit, "deferred", nil) end
-    limits.touch(need.name)
+    if known.deferred then put(limit, "deferred", nil) end
+    use_changed(need, limit, known.used)
     if act.freed[need.name] then limits.note_freed(need.name, -need.units) end -- taken again at once
   end
 end
 
 function limits.free(holder, list)
-  for _, need in ipairs(list) do
+  for i = 1, #list do
+    local need = list[i]
     local limit, holders = limits.of(need.name), hash(keys.holders(need.name))
     -- by the lease, not by the kind, where the limit may have been a rate when the units were taken
     local is_known = limit and limit.known.kind == "slots" and not limit.known.redefined and need.units
     local held = is_known or limit and number(holders, holder)
     if held then
-      local used = number(limit, "used") - held
+      local used = limit.known.used - held
       put(limit, "used", used)
-      if get(limit, "lowered") and used <= (number(limit, "limit") or used) then put(limit, "lowered", nil) end
+      if limit.known.lowered and used <= (limit.known.limit or used) then put(limit, "lowered", nil) end
       put(holders, holder, nil)
-      limits.touch(need.name)
+      use_changed(need, limit, used + held)
       limits.note_freed(need.name, held)
       act.left_limits[need.name] = limit
     end

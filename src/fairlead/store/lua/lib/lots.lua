@@ -6,15 +6,10 @@
 local WIDE = 8 -- sub-queues of several limits
 local MOST_MARKERS = 200 -- read at once
 
--- The lots in which something lacks units of this limit, or of any tier: tiers are nested, so what waits for a long one names the
--- shorter ones too, and every act that changes one of them changes the shortest.
-local function list_for(name)
-  return ordered(keys.lots(names.lots_of(name)))
-end
-
--- The lots in which something lacks units of this limit.
+-- The lots in which something lacks units of this limit. Those of all tiers are in one list: tiers are nested, so what waits for a long
+-- one names the shorter ones too, and every act that changes one of them changes the shortest.
 function lots.of(name)
-  local list = members(list_for(name))
+  local list = members(ordered(keys.lots(names.lots_of(name))))
   if not tiers.is_limit(name) then return list end
   local own = {}
   for _, lot in ipairs(list) do
@@ -25,18 +20,18 @@ end
 
 -- Those of all tiers.
 function lots.of_tiers()
-  return members(list_for(names.TIERS))
+  return members(ordered(keys.lots(names.TIERS)))
 end
 
 -- Many sub-queues need it, each together with other limits.
 local function is_wide(need)
-  return tiers.is_limit(need.name) or (number(limits.of(need.name), "sub_queues") or 0) >= WIDE
+  return need.tier or (number(limits.of(need.name), "sub_queues") or 0) >= WIDE
 end
 
 -- What a sub-queue that lacks `lacking` waits for. Where many need the same few limits, and each another one, they wait for those few
 -- together: otherwise each would be moved from one to the other whenever one of them has room.
 local function waits_for(lacking, sub)
-  if not subs.may_overlap(sub) and tiers.is_limit(lacking.name) then return subs.needed(sub) end -- it needs tiers only, which are wide
+  if not subs.may_overlap(sub) and lacking.tier then return subs.needed(sub) end -- it needs tiers only, which are wide
   if not is_wide(lacking) then return names.need(lacking.name, lacking.units) end
   local wide = {}
   for _, need in ipairs(subs.needs(sub)) do -- in the order of their names
@@ -134,9 +129,10 @@ end
 
 -- Is there room for the first of a lot, and is one of its limits a rate?
 local function look_at(parts)
-  local has_room, has_rate = true, false
-  for _, need in ipairs(parts.needs) do
-    if has_room or not tiers.is_limit(need.name) then -- a tier is no rate
+  local has_room, has_rate, needs = true, false, parts.needs
+  for i = 1, #needs do
+    local need = needs[i]
+    if has_room or not need.tier then -- a tier is no rate
       local limit = limits.of(need.name)
       has_rate = has_rate or limit.known.kind == "rate"
       has_room = has_room and limits.room(limit, parts.class, parts.is_owner) >= need.units
@@ -152,12 +148,9 @@ local function reindex_lot(lot, what)
   local shown = get(hash(keys.markers), lot)
   if what == "room" and not has_rate and (shown ~= nil) == has_room then return end
   local least, tag = first(ordered(keys.parked(lot)))
-  local before
-  for _, need in ipairs(what == "content" and parts.needs or NONE) do
-    local list = list_for(need.name)
-    if list == before then -- another tier
-    elseif least then add(list, lot, 0) else remove(list, lot) end
-    before = list
+  for _, name in ipairs(what == "content" and parts.lists or NONE) do
+    local list = ordered(keys.lots(name))
+    if least then add(list, lot, 0) else remove(list, lot) end
   end
   local show = least and has_room and names.seq_of(least) or nil
   if shown ~= show then
@@ -179,15 +172,11 @@ local function load_markers(touched)
 end
 
 function lots.reindex()
-  local touched, seen = act.touched_lots, {}
-  for name in pairs(act.touched_limits) do
-    local list = list_for(name)
-    if not seen[list] then
-      seen[list] = true
-      for _, lot in ipairs(members(list)) do touched[lot] = touched[lot] or "room" end
-    end
+  local touched = act.touched_lots
+  for name in pairs(act.touched_lists) do
+    for _, lot in ipairs(members(ordered(keys.lots(name)))) do touched[lot] = touched[lot] or "room" end
   end
-  act.touched_limits, act.touched_lots = {}, {}
+  act.touched_lists, act.touched_lots = {}, {}
   load_markers(touched)
   for lot, what in pairs(touched) do reindex_lot(lot, what) end
 end

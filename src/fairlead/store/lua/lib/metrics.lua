@@ -139,11 +139,23 @@ local function count_of_limit(field, by)
   act.acquisitions[field] = (act.acquisitions[field] or 0) + by
 end
 
--- Units of `limit` were taken after a wait of this many ms.
-function metrics.acquired(limit, waited)
-  local label = label_of(limit)
-  count_of_limit("acquired:" .. bucket_of(waited) .. ":" .. label, 1)
-  count_of_limit("acquired_ms:" .. label, waited)
+-- What these needs name was taken after a wait of this many ms. Of tiers, which are nested, only the longest counts.
+function metrics.acquired(needs, waited)
+  local all, bucket, longest = tiers.all(), bucket_of(waited), nil
+  local function count_in(name)
+    local label = label_of(limits.of(name))
+    count_of_limit("acquired:" .. bucket .. ":" .. label, 1)
+    count_of_limit("acquired_ms:" .. label, waited)
+  end
+  for _, need in ipairs(needs) do
+    local tier = all[need.tier]
+    if not tier then
+      count_in(need.name)
+    elseif not longest or tier.index > longest.index then
+      longest = tier
+    end
+  end
+  if longest then count_in(longest.limit) end
 end
 
 function metrics.rejected(limit)

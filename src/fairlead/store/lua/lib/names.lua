@@ -63,10 +63,15 @@ end
 
 local function cut_lot(lot)
   local needed, own, lane = string.match(lot, "^([^!@]+)(!?)@(.*)$")
-  return {needs = limits.needs(needed), is_owner = own == "!", lane = lane, class = subs.class(lane)}
+  local parts = {needs = limits.needs(needed), lists = {}, is_owner = own == "!", lane = lane, class = subs.class(lane)}
+  for _, need in ipairs(parts.needs) do -- in the order of their names
+    local list = names.lots_of(need.name)
+    if parts.lists[#parts.lists] ~= list then parts.lists[#parts.lists + 1] = list end
+  end
+  return parts
 end
 
--- What a lot waits for, whether it is of the owner of the hold, its lane and the class of that.
+-- What a lot waits for and in which lists of lots it is, whether it is of the owner of the hold, its lane and the class of that.
 function names.lot_parts(lot)
   return memo.of("lots", lot, cut_lot)
 end

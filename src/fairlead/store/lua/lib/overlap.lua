@@ -34,7 +34,7 @@ end
 function overlap.is_possible(list)
   if #list < 2 then return false end
   for _, need in ipairs(list) do
-    if not tiers.is_limit(need.name) then return true end
+    if not need.tier then return true end
   end
   return false
 end

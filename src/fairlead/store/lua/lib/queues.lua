@@ -129,5 +129,5 @@ function queues.reindex()
   local touched = act.touched_subs
   act.touched_subs = {}
   for sub, how in pairs(touched) do reindex_sub(sub, how) end
-  if next(act.touched_limits) or next(act.touched_lots) then lots.reindex() end
+  if next(act.touched_lists) or next(act.touched_lots) then lots.reindex() end
 end

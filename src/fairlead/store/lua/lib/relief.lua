@@ -11,10 +11,11 @@ local function lacking_of(sub)
   if limits.is_paused_type(sub) then return NONE, limits.blocking(sub) end
   local class, lacking = subs.class(sub), {}
   for _, need in ipairs(subs.needs(sub)) do
-    local limit, tier = limits.of(need.name), tiers.of_limit(need.name)
-    local room = limits.room(limit, class, get(limit, "hold") == sub)
+    local limit = limits.of(need.name)
+    local room = limits.room(limit, class, limit.known.hold == sub)
     if room < need.units then
-      if not tier or room + limits.kept(limit, class) < 0 or get(limit, "paused") then return NONE, need end -- one more would not help
+      local tier = tiers.all()[need.tier]
+      if not tier or room + limits.kept(limit, class) < 0 or limit.known.paused then return NONE, need end -- one more would not help
       lacking[#lacking + 1] = tier
     end
   end
@@ -47,7 +48,7 @@ local function head_of(lot, lane, steps)
     steps.left = steps.left - 1
     if not revoking.is_under_way(names.about(queued)) then
       local lacking, other = lacking_of(sub)
-      if other and not tiers.of_limit(other.name) then
+      if other and not tiers.all()[other.tier] then
         lots.place(sub, names.seq_of(queued), tag, other)
       elseif #lacking > 0 then
         return {
@@ -62,22 +63,22 @@ end
 
 local function longest_first(a, b) return a.index > b.index end
 
--- The tiers that a lot waits for. `act.tiers_of` has them for this act: the tiers may have changed since.
-local function tiers_of(lot, parts)
-  local found = act.tiers_of[lot]
-  if not found then
-    found = {}
-    for _, need in ipairs(parts.needs) do found[#found + 1] = tiers.of_limit(need.name) end
-    table.sort(found, longest_first)
-    act.tiers_of[lot] = found
+-- The tiers that a lot waits for. They are kept until tiers are configured otherwise.
+local function tiers_of(parts)
+  local all = tiers.all()
+  if parts.configured ~= all then
+    parts.configured, parts.tiers = all, {}
+    for _, need in ipairs(parts.needs) do parts.tiers[#parts.tiers + 1] = all[need.tier] end
+    table.sort(parts.tiers, longest_first)
   end
-  return found
+  return parts.tiers
 end
 
 -- Could anything be taken back for those that wait in a lot? Each of them lacks at least the tiers that the lot lacks.
-local function may_help(lot, parts, longest, has_sessions)
-  local lacks = false
-  for _, tier in ipairs(tiers_of(lot, parts)) do
+local function may_help(parts, longest, has_sessions)
+  local lacks, list = false, tiers_of(parts)
+  for i = 1, #list do
+    local tier = list[i]
     if limits.room(limits.of(tier.limit), parts.class, parts.is_owner) < 1 then
       if tier.index > 1 and tier.index > longest or tier.index == 1 and not has_sessions then return false end
       lacks = true
@@ -119,7 +120,7 @@ local function best_parked(list, open, serves, head)
   for _, lot in ipairs(lots.of_tiers()) do
     local parts = names.lot_parts(lot)
     local lane = lanes[parts.lane]
-    local parked = lane and (open or lane.place == "0n") and steps.left > 0 and may_help(lot, parts, longest, has_sessions)
+    local parked = lane and (open or lane.place == "0n") and steps.left > 0 and may_help(parts, longest, has_sessions)
       and ranks_before(lot, lane, best) and head_of(lot, lane, steps)
     if parked and (not best or choice.is_better(parked, best)) then
       local found = remedy(parked.lacking, serves)

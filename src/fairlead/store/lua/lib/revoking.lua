@@ -5,6 +5,7 @@
 
 local MOST_SESSIONS = 16
 local ANNOUNCE_EVERY = 2000 -- ms
+local KEPT = {[0] = "kept0", "kept1", "kept2"} -- limits.kept
 
 local HALTED = {code = "HALTED", message = "a waiting task needed the slot of this interactive session"}
 
@@ -16,7 +17,10 @@ end
 -- Its slot is kept meanwhile: a unit of the shortest tier.
 local function keep_slot(class, by)
   local shortest = tiers.all()[1]
-  if shortest then limits.keep(limits.of(shortest.limit), class, by) end
+  if not shortest then return end
+  change_count(limits.of(shortest.limit), KEPT[class], by)
+  limits.touch(shortest.limit)
+  limits.note_freed(shortest.limit, -by)
 end
 
 -- What is taken back from `t` is for this head.

@@ -90,16 +90,22 @@ function up_to(set, score, count)
     and #set.window < 2 * (count + 128) do
     read_on(set)
   end
-  local due = {}
-  for i = 1, #set.window, 2 do
-    local member, at = set.window[i], tonumber(set.window[i + 1])
+  local window, list, due = set.window, {}, {}
+  if next(set.added) == nil then -- the window is in order
+    for i = 1, #window, 2 do
+      if #list == count or tonumber(window[i + 1]) > score then break end
+      if not set.removed[window[i]] then list[#list + 1] = window[i] end
+    end
+    return list
+  end
+  for i = 1, #window, 2 do
+    local member, at = window[i], tonumber(window[i + 1])
     if at <= score and not set.removed[member] then due[#due + 1] = {member, at} end
   end
   for member, at in pairs(set.added) do
     if at <= score then due[#due + 1] = {member, at} end
   end
   table.sort(due, function(a, b) return a[2] < b[2] or (a[2] == b[2] and a[1] < b[1]) end)
-  local list = {}
   for i = 1, math.min(count, #due) do list[i] = due[i][1] end
   return list
 end

@@ -31,9 +31,14 @@ function tiers.is_limit(name)
   return string.sub(name, 1, #PREFIX) == PREFIX
 end
 
+-- The name of the tier of this limit; nil when it is another limit.
+function tiers.name_of(limit)
+  return tiers.is_limit(limit) and string.sub(limit, #PREFIX + 1) or nil
+end
+
 -- The tier of this limit as it is now configured, or nil.
 function tiers.of_limit(name)
-  return tiers.is_limit(name) and tiers.all()[string.sub(name, #PREFIX + 1)] or nil
+  return tiers.all()[tiers.name_of(name)]
 end
 
 -- A longer tier never has more room than a shorter one, whatever the shares of a small fleet are rounded to.
@@ -96,7 +101,7 @@ end
 local function own_units(needed)
   local units = {}
   for _, need in ipairs(limits.needs(needed)) do
-    if not tiers.is_limit(need.name) then units[need.name] = need.units end
+    if not need.tier then units[need.name] = need.units end
   end
   return units
 end
