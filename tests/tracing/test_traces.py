@@ -10,9 +10,13 @@ from typing import Any
 
 import httpx
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.trace import format_span_id, format_trace_id
 
+from fairlead import Fairlead, tracing
 from fairlead.store.store import Store
 from fairlead.times import read_time
+from fairlead.tracing.tracer import Tracer
 from tests.api.requests import good
 from tests.api.serving import Gateway, serving
 from tests.pipeline.servers import GOOD, RawService, raw_service, says
@@ -179,22 +183,47 @@ def check_logs(site: Site, job_id: str, trace_id: str) -> None:
         assert {line["trace"] for line in lines} == {trace_id}
 
 
-async def test_the_trace_of_a_client_is_continued(site: Site) -> None:
-    headers = {"traceparent": f"00-{'ab' * 16}-{'cd' * 8}-01"}
-    answer = await site.api.post("/api/v1/tasks", json={"task_type": "sketch"}, headers=headers)
-    task = await site.ended(f"/api/v1/tasks/{good(answer, 201)['task_id']}")
+async def test_traces_that_others_begin_are_continued(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    await continue_request(site)
+    await begin_named_trace(site)
+    await continue_program(site, monkeypatch)
+    await leave_unsampled(site)
+
+
+async def run_sketch(site: Site, flags: str | None = None, trace: str = "", **given: str) -> dict[str, Any]:
+    headers = {"traceparent": f"00-{trace}-{'cd' * 8}-{flags}"} if flags else {}
+    answer = await site.api.post("/api/v1/tasks", json={"task_type": "sketch"} | given, headers=headers)
+    return await site.ended(f"/api/v1/tasks/{good(answer, 201)['task_id']}")
+
+
+async def continue_request(site: Site) -> None:
+    task = await run_sketch(site, "01", "ab" * 16)
     spans = await site.traced("ab" * 16, 5)
-    submit = one(spans, "submit sketch")
-    assert submit.parent_id == "cd" * 8
-    assert one(spans, "run sketch").parent_id == submit.span_id
-    assert one(spans, "pencil").parent_id == one(spans, "run sketch").span_id  # in a thread
+    submit, run = one(spans, "submit sketch"), one(spans, "run sketch")
+    assert (submit.parent_id, run.parent_id) == ("cd" * 8, submit.span_id)
+    assert one(spans, "pencil").parent_id == run.span_id  # in a thread
     assert task["trace_id"] == task["result"] == "ab" * 16
-    chosen = {"task_type": "sketch", "trace_id": "12" * 16}
-    good(await site.api.post("/api/v1/tasks", json=chosen), 201)
+
+
+async def begin_named_trace(site: Site) -> None:
+    await run_sketch(site, trace_id="12" * 16)
     spans = await site.traced("12" * 16, 5)
     assert [span.name for span in spans if not span.parent_id] == ["submit sketch"]
-    headers = {"traceparent": f"00-{'ef' * 16}-{'cd' * 8}-00"}  # that its client does not record
-    answer = await site.api.post("/api/v1/tasks", json={"task_type": "sketch"}, headers=headers)
-    await site.ended(f"/api/v1/tasks/{good(answer, 201)['task_id']}")
-    await site.traced("ab" * 16, 5)
+
+
+async def continue_program(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    spans = TracerProvider(shutdown_on_exit=False).get_tracer("program")
+    monkeypatch.setattr(tracing, "active", Tracer(spans))
+    with spans.start_as_current_span("request") as request:
+        async with Fairlead(str(site.api.base_url)) as fl:
+            await (await fl.submit("sketch")).result(timeout=40)
+    own = request.get_span_context()
+    submit = one(await site.traced(format_trace_id(own.trace_id), 5), "submit sketch")
+    assert submit.parent_id == format_span_id(own.span_id)
+
+
+async def leave_unsampled(site: Site) -> None:
+    await run_sketch(site, "00", "ef" * 16)
+    await run_sketch(site, "01", "fe" * 16)
+    await site.traced("fe" * 16, 5)  # by then those of the one before would be there
     assert not [span for span in site.receiver.spans() if span.trace_id == "ef" * 16]
