@@ -34,7 +34,7 @@ namespaces = itertools.count()
 #: Folders whose files take long, longest first. Short files fill the gaps at the end.
 LONG = (
     *("model", "packaging", "typing", "system", "examples", "faults"),
-    *("api", "worker", "sync", "pipeline", "client"),
+    *("api", "worker", "sync", "pipeline", "deploy", "client"),
 )
 
 
