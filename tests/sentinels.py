@@ -129,8 +129,10 @@ class Deployment:
 
 
 @contextlib.asynccontextmanager
-async def deployment(kind: str = "valkey", *options: str) -> AsyncIterator[Deployment]:
-    """`options`: of each server."""
+async def deployment(
+    kind: str = "valkey", *options: str, down_ms: int = DOWN_MS
+) -> AsyncIterator[Deployment]:
+    """`options`: of each server. `down_ms`: of the Sentinels."""
     program = binary(kind)
     assert program, f"no server for {kind}"
     made = Deployment(kind, Path(tempfile.mkdtemp(prefix="fl-sentinel-")))
@@ -146,7 +148,7 @@ async def deployment(kind: str = "valkey", *options: str) -> AsyncIterator[Deplo
         # a Sentinel asks at once and then every ten seconds, so the replicas are there before it
         await wait_until(made.are_linked, 30, "the replicas follow")
         for _ in range(3):
-            made.sentinels.append(_sentinel(program, made))
+            made.sentinels.append(_sentinel(program, made, down_ms))
             made.sentinels[-1].start()
         await made.settled()
         yield made
@@ -165,7 +167,7 @@ async def opened(url: str, settings: Settings | None = None) -> AsyncIterator[St
         await store.close()
 
 
-def _sentinel(program: str, made: Deployment) -> Node:
+def _sentinel(program: str, made: Deployment, down_ms: int) -> Node:
     """It writes what it learns into its configuration."""
     port, primary = free_port(), made.servers[0].port
     file = made.folder / f"sentinel-{port}.conf"
@@ -175,7 +177,7 @@ def _sentinel(program: str, made: Deployment) -> Node:
         f"dir {made.folder}",
         f"logfile {made.folder}/sentinel-{port}.log",
         f"sentinel monitor {SERVICE} 127.0.0.1 {primary} 2",
-        f"sentinel down-after-milliseconds {SERVICE} {DOWN_MS}",
+        f"sentinel down-after-milliseconds {SERVICE} {down_ms}",
         f"sentinel failover-timeout {SERVICE} 6000",
         f"sentinel parallel-syncs {SERVICE} 2",
     ]

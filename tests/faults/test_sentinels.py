@@ -63,13 +63,15 @@ async def test_acts_waits_and_subscriptions_follow_the_primary(
 
 
 async def test_a_primary_that_is_being_replaced_confirms_nothing_more() -> None:
-    """Its other replica has every change, but the one that is to take over has left it."""
+    """Its other replica has every change; the one that is to take over has come and left it unseen."""
     async with deployment() as deployed:
         settings = replace(Settings(), engine=EngineSettings(url=deployed.url, replicas=1))
+        primary, *others = deployed.servers
+        others[0].kill()
+        await wait_until(lambda: len(primary.ask("ROLE")[2]) == 1)
         async with opened(deployed.url, settings) as store:
-            await store.submit_one(new())
-            primary = deployed.primary()
-            others = [server for server in deployed.servers if server is not primary]
+            others[0].start(replica_of=primary)
+            await deployed.settled()
             for server in others:  # so that nobody is promoted before it is killed
                 server.signal(signal.SIGSTOP)
             replaced(deployed, primary)

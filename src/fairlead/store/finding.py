@@ -23,8 +23,9 @@ ASK_SECONDS = 0.5  # for an answer
 SLOWER_SECONDS = 0.05  # that the others have when a majority has answered
 MOST_ASKED = 8  # nodes of a cluster
 
-#: By the Sentinel that leads a fail-over, when a replica has become the primary; then by all.
-ANNOUNCED = ("+promoted-slave", "+switch-master")
+#: By the Sentinel that leads a fail-over: that it begins, a tenth of a second before it promotes a replica,
+#: and that it has done so; then by all.
+ANNOUNCED = ("+try-failover", "+promoted-slave", "+switch-master")
 LISTEN_AGAIN_SECONDS = 1.0
 
 IN_PROGRESS = b"failover_in_progress"  # a flag, from before the first command of a fail-over to its end
@@ -44,6 +45,11 @@ class SentinelFinder:
     def __init__(self, sentinels: Sequence[Redis], service: str) -> None:
         self._sentinels = sentinels
         self._service = service
+        self._hears: dict[Redis, bool] = {}  # whether it is listened to; of those that were tried
+        self._news = (
+            0  # rises when one announces something, and when one is heard that was not, or the reverse
+        )
+        self._settled: tuple[Place, int] | None = None  # the primary, and the news, when nobody replaced it
 
     async def find(self) -> Place:
         answers = await self._ask()
@@ -55,10 +61,21 @@ class SentinelFinder:
         )
 
     async def is_settled(self, place: Place) -> bool:
-        """Whether no Sentinel replaces the primary or knows of another one; each that answers is heard."""
-        answers = await self._ask(majority=False)
-        replacing = (IN_PROGRESS in _facts(about).get(b"flags", b"") for _, about in answers.values())
-        return _latest(answers) == place and not any(replacing)
+        """Whether no Sentinel replaces the primary or knows of another one, as far as they can be heard.
+
+        All are asked, and the answer holds until one of them announces something.
+        """
+        while self._settled != (place, self._news):
+            news = self._news
+            answers = await self._ask(majority=False)
+            replacing = (IN_PROGRESS in _facts(about).get(b"flags", b"") for _, about in answers.values())
+            if _latest(answers) != place or any(replacing):
+                return False
+            if len(self._hears) == len(self._sentinels):
+                self._settled = place, news
+            elif news == self._news:
+                return True
+        return True
 
     async def _ask(self, *, majority: bool = True) -> Answers:
         """Of each Sentinel that answers: the address of the primary, and what it knows of it."""
@@ -70,21 +87,28 @@ class SentinelFinder:
         """Sentinels know best."""
 
     async def watch(self, changed: Callable[[], None]) -> None:
-        """Calls `changed` when a Sentinel announces a primary, until cancelled.
+        """Calls `changed` when a Sentinel announces a fail-over, until cancelled.
 
         A primary that is replaced while it works accepts changes, which are lost, for some seconds more.
         """
         await asyncio.gather(*(self._listen(sentinel, changed) for sentinel in self._sentinels))
 
     async def _listen(self, sentinel: Redis, changed: Callable[[], None]) -> None:
+        def hear(_: object) -> None:
+            self._hears[sentinel] = True
+            self._news += 1
+            changed()
+
         while True:
             with contextlib.suppress(RedisError, OSError, TimeoutError):
-                channel = await Channel.connect(sentinel, lambda message: changed())
+                channel = await Channel.connect(sentinel, hear)
                 try:
                     channel.send("SUBSCRIBE", *ANNOUNCED)
                     await until_silent(channel)
                 finally:
                     channel.abort()
+            self._news += self._hears.get(sentinel, False)
+            self._hears[sentinel] = False
             await asyncio.sleep(LISTEN_AGAIN_SECONDS)
 
 

@@ -23,7 +23,7 @@ KEPT_SECONDS = 30 * 86_400  # that the key outlives its last use
 
 
 class Replication:
-    """`is_settled`: whether nobody replaces the primary now; asked when one of its replicas has left it."""
+    """`is_settled`: whether nobody replaces the primary now."""
 
     def __init__(
         self,
@@ -37,7 +37,6 @@ class Replication:
         self.replicas = replicas
         self._is_settled = is_settled
         self._channel: Channel | None = None
-        self._most = 0  # replicas that this server had
         self._turn = asyncio.Lock()
         self._next: asyncio.Task[str] | None = None
 
@@ -59,7 +58,7 @@ class Replication:
             try:
                 with LenientTimeout(ANSWER_SECONDS):
                     if self._channel is None or not self._channel.is_open:
-                        self._channel, self._most = await self._connect(), 0
+                        self._channel = await self._connect()
             finally:
                 self._next = None  # who comes from now on may have done something after this
             channel = self._channel
@@ -73,17 +72,15 @@ class Replication:
 
     async def _wait(self, channel: Channel) -> None:
         wait = ("WAIT", self.replicas, WAIT_MS)
-        is_there, have, role = await channel.call(("EXPIRE", self._key, KEPT_SECONDS), wait, ("ROLE",))
+        is_there, have = await channel.call(("EXPIRE", self._key, KEPT_SECONDS), wait)
         if is_there == 0:
-            kept, have, role = await channel.call(("SET", self._key, "", "EX", KEPT_SECONDS), wait, ("ROLE",))
+            kept, have = await channel.call(("SET", self._key, "", "EX", KEPT_SECONDS), wait)
             _accept(kept)
-        _accept(is_there, have, role)
+        _accept(is_there, have)
         if have < self.replicas:
             raise RedisConnectionError(f"{have} of {self.replicas} replicas have it")
-        attached, is_first = _replicas_of(role), self._most == 0
-        self._most = max(self._most, attached)
-        # One that left may be the primary by now, while this server and its other replicas do not know it.
-        if (is_first or attached < self._most) and not await self._is_settled():
+        # Another replica may be the primary by now, while this server and those that confirm do not know it.
+        if not await self._is_settled():
             raise RedisConnectionError("the primary is being replaced")
 
     def close(self) -> None:
@@ -97,10 +94,3 @@ def _accept(*answers: Any) -> None:
     for answer in answers:
         if isinstance(answer, RedisError):
             raise answer
-
-
-def _replicas_of(role: Any) -> int:
-    """How many follow this server; raises if it follows another one."""
-    if role[0] != b"master":
-        raise RedisConnectionError("the server is a replica now")
-    return len(role[2])
