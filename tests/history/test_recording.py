@@ -166,7 +166,6 @@ async def test_events_stay_until_the_estimator_has_learnt_from_them(
     store: Store, history: History, recorder: Recorder
 ) -> None:
     await store.upkeep.elect("me", 60_000)
-    await raw(store).hset(store.connection.keys.key("curves"), "limit:gpu", "[]")
     await store.submit(*[new() for _ in range(3)])
     ((first, _),) = await raw(store).xrange(store.connection.keys.key("events"))
     await store.submit(*[new() for _ in range(2)])
@@ -175,6 +174,19 @@ async def test_events_stay_until_the_estimator_has_learnt_from_them(
     assert len(await events_of(store)) == 2
     ((last, _),) = await raw(store).xrange(store.connection.keys.key("events"))
     await store.estimates.learn("me", {"position": f'"{last.decode()}"'})
+    await recorder.trim()
+    assert await events_of(store) == []
+
+
+async def test_an_estimator_that_is_gone_keeps_no_events(
+    store: Store, history: History, recorder: Recorder
+) -> None:
+    await store.upkeep.elect("me", 60_000)
+    await store.estimates.learn("me", {"position": '"0-0"'})
+    await store.submit(*[new() for _ in range(3)])
+    await record_all(recorder)
+    assert len(await events_of(store)) == 3
+    await raw(store).hincrby(store.connection.keys.key("learnt"), "kept_at", -600_000)
     await recorder.trim()
     assert await events_of(store) == []
 
@@ -188,7 +200,6 @@ class TestABound:
         self, store: Store, history: History, recorder: Recorder
     ) -> None:
         await store.upkeep.elect("me", 60_000)
-        await raw(store).hset(store.connection.keys.key("curves"), "limit:gpu", "[]")
         await store.estimates.learn("me", {"position": '"0-0"'})
         await store.submit(*[new() for _ in range(10)])
         await record_all(recorder)

@@ -5,6 +5,7 @@
 -- RETURNS  ok dropped kept (recorded, but not dropped yet) | uninitialised
 -- FLAGS    allow-oom
 
+local ESTIMATOR_GONE = 600000 -- ms
 local recorded, gone = number(act.meta, "recorded"), number(act.meta, "events_gone") or 0
 
 local function end_of(entry)
@@ -12,10 +13,11 @@ local function end_of(entry)
   return tonumber(from) + tonumber(count) - 1
 end
 
--- The estimator keeps its position every few seconds; without a forecast there is none at work.
+-- The estimator keeps its position every few seconds, and later while it makes the forecast of a deep queue.
 local function learnt()
-  local position = call("EXISTS", keys.curves) == 1 and get(hash(keys.learnt), "position")
-  local entry = position and string.match(position, "%d+-%d+")
+  local kept = hash(keys.learnt)
+  local silent = math.floor(epochs.micros_now() / 1000) - (number(kept, "kept_at") or 0)
+  local entry = math.abs(silent) < ESTIMATOR_GONE and string.match(get(kept, "position") or "", "%d+-%d+")
   return entry and end_of(entry) or math.huge
 end
 
