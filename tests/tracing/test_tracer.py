@@ -3,9 +3,11 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -52,6 +54,21 @@ async def test_a_submit_continues_the_span_of_the_program(
     assert one.status.is_ok or one.status.is_unset
     assert not refused.status.is_ok
     assert refused.attributes is not None and refused.attributes["error.type"] == "unknown_limit"
+
+
+async def test_what_is_not_a_task_is_refused_as_ever(
+    live_store: Store, spans: trace.Tracer, exporter: InMemorySpanExporter
+) -> None:
+    odd: list[dict[str, Any]] = [
+        {"task_type": "\ud800"},
+        {"trace_id": 5},
+        {"priority": "x"},
+    ]
+    for wrong in odd:
+        with pytest.raises(InvalidInput):
+            await live_store.submit_one(NewTask(**{"task_type": "draw"} | wrong))
+    assert len(exporter.get_finished_spans()) == len(odd)
+    assert encode_spans(exporter.get_finished_spans()).SerializeToString()
 
 
 async def test_what_was_accepted_before_is_marked(
@@ -120,7 +137,7 @@ async def test_without_a_receiver_the_work_is_done_and_one_line_says_so(
             assert receiver.spans()
         assert await workers.end() == 0
     problems = [line for line in records(workers.log_text()) if " WARNING " in line or " ERROR " in line]
-    assert [event_of(line) for line in problems] == ["server_not_durable", "spans_not_sent"]
+    assert sorted(map(event_of, problems)) == ["server_not_durable", "spans_not_sent"]
 
 
 async def outlined(store: Store) -> None:

@@ -7,7 +7,6 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from fairlead.errors import InvalidSettings
-from fairlead.log.events import EventLog
 from fairlead.settings.processes import TracingSettings
 
 if TYPE_CHECKING:
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
 ENABLED = "FAIRLEAD_TRACING__ENABLED"
 SERVER, WORKER = "fairlead-server", "fairlead-worker"  # services, unless OTEL_SERVICE_NAME names one
 MISSING = "tracing.enabled = true needs a package: pip install 'fairlead[otel]'"
-
-log = EventLog("fairlead.tracing")
 
 #: Read it as `tracing.active`: it is set when the process has read its settings.
 active: "Tracer | None" = None

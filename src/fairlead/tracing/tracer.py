@@ -21,11 +21,13 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from fairlead import __version__
 from fairlead.clock import now_ms
 from fairlead.errors import FairleadError
+from fairlead.log.tracebacks import readable
 from fairlead.model.job import NewJob, SubmittedJob
 from fairlead.model.reports import Completed, Failed, Grant
 from fairlead.model.task import NewTask, Submitted, Task
 
 TRACE_ID = re.compile(r"(?!0{32})[0-9a-f]{32}")
+MOST_LETTERS = 200  # of a name or a code
 NS = 1_000_000  # of a ms
 W3C = TraceContextTextMapPropagator()
 
@@ -86,18 +88,17 @@ class Tracer:
         return trace.use_span(trace.get_current_span(_context_of(traceparent)))
 
     def _begin_submit(self, wanted: N) -> tuple[N, Span]:
-        """Continues the trace of the caller: what it has sent, or its current span."""
+        """Continues the trace of the caller: what it has sent, or its current span. Nothing is checked."""
         if isinstance(wanted, NewTask):
             name, facts = wanted.task_type, {"task_id": wanted.task_id, "task_type": wanted.task_type}
         else:
             name, facts = wanted.feature_name, {"job_id": wanted.job_id, "pipeline": wanted.feature_name}
-        parent = _context_of(wanted.traceparent) if wanted.traceparent else None
-        own = 0
-        if parent is None and TRACE_ID.fullmatch(wanted.trace_id or ""):
-            own, parent = int(wanted.trace_id or "", 16), Context()
+        parent, own = _context_of(wanted.traceparent), 0
+        if parent is None and TRACE_ID.fullmatch(str(wanted.trace_id)):
+            own, parent = int(str(wanted.trace_id), 16), Context()
         with self._chosen(trace_id=own):
             span = self._tracer.start_span(
-                f"submit {name}",
+                _text(f"submit {name}"),
                 parent,
                 SpanKind.PRODUCER,
                 _attributes(facts | {"priority": wanted.priority}),
@@ -179,7 +180,7 @@ def _traceparent_of(context: Context | None) -> str | None:
 
 
 def _context_of(traceparent: str | None) -> Context | None:
-    return W3C.extract({"traceparent": traceparent}, Context()) if traceparent else None
+    return W3C.extract({"traceparent": str(traceparent)}, Context()) if traceparent else None
 
 
 def _run_id(task_id: str, fence: int) -> int:
@@ -188,7 +189,13 @@ def _run_id(task_id: str, fence: int) -> int:
 
 
 def _attributes(facts: Mapping[str, str | int | None]) -> dict[str, str | int]:
-    return {f"fairlead.{name}": fact for name, fact in facts.items() if fact is not None}
+    known = {f"fairlead.{name}": fact for name, fact in facts.items() if fact is not None}
+    return {name: _text(fact) if isinstance(fact, str) else fact for name, fact in known.items()}
+
+
+def _text(words: str) -> str:
+    """One that could not be encoded would cost all spans that are sent with it."""
+    return readable(words)[:MOST_LETTERS]
 
 
 def _note_answer(span: Span, answer: Submitted | SubmittedJob | FairleadError | None) -> None:
@@ -199,5 +206,5 @@ def _note_answer(span: Span, answer: Submitted | SubmittedJob | FairleadError | 
 
 
 def _note_failure(span: Span, code: str) -> None:
-    span.set_attribute("error.type", code)
+    span.set_attribute("error.type", _text(code))
     span.set_status(Status(StatusCode.ERROR))
