@@ -99,7 +99,7 @@ def test_it_changes_without_a_reload(
 def test_a_task_is_followed_and_that_is_in_the_address(page: Page, tasks: list[dict[str, Any]]) -> None:
     page.goto(f"/?follow={tasks[2]['task_id']}")
     expecting(page.locator(".follow")).to_contain_text(f"{tasks[2]['user_id']}\u2019s draw")
-    expecting(page.locator("a.bar.sel")).to_contain_text(tasks[2]["user_id"])
+    expecting(page.locator("a.bar.sel")).to_have_attribute("data-task", tasks[2]["task_id"])
     expecting(page.locator(".ring.end")).to_have_count(1)
     page.get_by_role("button", name="Follow another").click()
     expecting(page.locator(".follow")).not_to_contain_text(f"{tasks[2]['user_id']}\u2019s draw")

@@ -5,6 +5,7 @@ import { effect, signal, useEffect, useSignal } from "./ui.js";
 
 const FIRST_PAUSE = 500; // ms
 const LONGEST_PAUSE = 5_000;
+const REST = 20; // times as long as a read took, until it is repeated: no page keeps the gateway busy
 
 /** The latest message of the stream; null until there is one. */
 export const overview = signal(null);
@@ -20,12 +21,15 @@ let feed = null;
 let who = null; // whose overview it is
 let pause = FIRST_PAUSE;
 let retry = 0;
+let isUrgent = false;
 
 export const serverNow = () => Date.now() + ahead;
 
 /** After an action: shows what it has changed at once. */
 export function refresh() {
+  isUrgent = true;
   frame.value += 1;
+  isUrgent = false;
 }
 
 /** Streams while the window is visible: a browser has few connections to a host, for all of its tabs. */
@@ -110,42 +114,73 @@ export function useResource(address, { live = true, every = 0 } = {}) {
   return of === address ? { data, error } : { data: undefined, error: null };
 }
 
-/** Reads one address, never twice at the same time. */
-class Reader {
-  #controller = new AbortController();
+/** When something is read again: never twice at the same time, and what is expensive less often. */
+export class Pace {
+  #due = 0;
+  #timer = 0;
   #busy = false;
   #again = false;
+  #over = false;
 
-  #readAt = -Infinity;
+  /** `work()` returns a promise; `every` is the least ms from one beginning to the next. */
+  constructor(work, every = 0) {
+    this.work = work;
+    this.every = every;
+  }
+
+  /** Now, or as soon as it may be. */
+  async run() {
+    if (this.#over) return;
+    clearTimeout(this.#timer);
+    const wait = isUrgent ? 0 : this.#due - performance.now();
+    if (this.#busy) {
+      this.#again = true;
+    } else if (wait > 0) {
+      if (wait < Infinity) this.#timer = setTimeout(() => this.run(), wait);
+    } else {
+      this.#busy = true;
+      this.#again = false;
+      const began = performance.now();
+      await this.work();
+      const took = performance.now() - began;
+      this.#due = began + Math.max(this.every, Math.min(LONGEST_PAUSE, REST * took));
+      this.#busy = false;
+      if (this.#again) this.run();
+    }
+  }
+
+  end() {
+    this.#over = true;
+    clearTimeout(this.#timer);
+  }
+}
+
+/** Reads one address. */
+class Reader {
+  #controller = new AbortController();
+  #pace;
 
   constructor(address, found, every) {
     this.address = address;
     this.found = found;
-    this.every = every;
+    this.#pace = new Pace(() => this.#get(), every);
   }
 
   end() {
     this.#controller.abort();
+    this.#pace.end();
   }
 
-  async read() {
-    if (performance.now() - this.#readAt < this.every) return;
-    if (this.#busy) {
-      this.#again = true;
-      return;
-    }
-    this.#busy = true;
-    this.#readAt = performance.now();
+  read() {
+    this.#pace.run();
+  }
+
+  async #get() {
     try {
       this.#show({ data: await get(this.address, { signal: this.#controller.signal }), error: null });
     } catch (error) {
       if (error.name !== "AbortError") this.#show({ error });
-      if (error.status === 404) this.every = Infinity; // it will not appear
-    }
-    this.#busy = false;
-    if (this.#again && !this.#controller.signal.aborted) {
-      this.#again = false;
-      this.read();
+      if (error.status === 404) this.#pace.every = Infinity; // it will not appear
     }
   }
 

@@ -1,6 +1,6 @@
 // A list of any length, page by page: the first page is live, and the others are read again in turns.
 import { get, withQuery } from "./api.js";
-import { frame } from "./live.js";
+import { frame, Pace } from "./live.js";
 import { useEffect, useRef, useSignal } from "./ui.js";
 
 const FIRST_SIZE = 100; // it is read again every second
@@ -39,7 +39,8 @@ class Pager {
   #controller = new AbortController();
   #turn = 0;
   #work = null;
-  #again = false;
+  #isAsked = false;
+  #pace = new Pace(() => this.#readAgain());
   #first = null;
   #hasGap = false;
 
@@ -49,15 +50,16 @@ class Pager {
 
   end() {
     this.#controller.abort();
+    this.#pace.end();
+  }
+
+  refresh() {
+    this.#pace.run();
   }
 
   /** The first page, and one of the others. */
-  refresh() {
-    if (this.#work) {
-      this.#again = true;
-      return;
-    }
-    this.#do(async () => {
+  async #readAgain() {
+    await this.#exclusively(async () => {
       await this.#read(0);
       if (this.#pages.length === 1) {
         if (!this.#pages[0].rows.length) await this.#readOn();
@@ -69,9 +71,10 @@ class Pager {
   }
 
   async more() {
-    await this.#work;
-    if (this.#work || !this.#pages.at(-1).next) return;
-    this.#do(() => this.#readOn());
+    if (this.#isAsked || !this.#pages.at(-1).next) return;
+    this.#isAsked = true;
+    await this.#exclusively(() => this.#readOn());
+    this.#isAsked = false;
   }
 
   /** A page may be empty although there is more: then the search goes on. */
@@ -83,16 +86,12 @@ class Pager {
     }
   }
 
-  #do(work) {
-    this.#work = work()
-      .then(() => this.#tell(null), (error) => error.name === "AbortError" || this.#tell(error))
-      .finally(() => {
-        this.#work = null;
-        if (this.#again && !this.#controller.signal.aborted) {
-          this.#again = false;
-          this.refresh();
-        }
-      });
+  /** One after the other, because each changes the pages; then tells what there is. */
+  async #exclusively(work) {
+    while (this.#work) await this.#work;
+    this.#work = work().then(() => this.#tell(null), (error) => error.name === "AbortError" || this.#tell(error));
+    await this.#work;
+    this.#work = null;
   }
 
   async #read(number) {
