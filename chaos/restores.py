@@ -25,5 +25,6 @@ def run(options: Options) -> None:
 
 async def _lose(seed: int, durability: str, losses: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
-        async with site(Path(folder), durability) as place:
+        url = f"sqlite:///{folder}/history.sqlite3"
+        async with site(Path(folder), durability, url) as place:
             return await play(place, seed, submits=SUBMITS, losses=losses)

@@ -43,9 +43,8 @@ class Site:
 
 
 @contextlib.asynccontextmanager
-async def site(folder: Path, durability: str, processes: int = 2) -> AsyncIterator[Site]:
-    """A server that restores by itself, workers, and SQLite beside them."""
-    url = f"sqlite:///{folder / 'history.sqlite3'}"
+async def site(folder: Path, durability: str, url: str, processes: int = 2) -> AsyncIterator[Site]:
+    """A server that restores by itself from the database with this URL, and workers."""
     env = {"DATABASE_URL": url, "FAIRLEAD_HISTORY__ENABLED": "true"}
     settings = f'[engine]\ndurability = "{durability}"\n'
     history = History(open_database(url), "default")

@@ -47,6 +47,7 @@ async def test_what_was_lost_is_shown_restored_and_noted(
     await live_store.submit(new(limits={"gpu": 1}, concurrency_limit=2, concurrency_group="gpu"), new())
     await live_store.jobs.submit(job())
     await record_all(Recorder(live_store, history))
+    assert (await shell.run("restore", "--dry-run")).out.startswith("Nothing is lost")
     whole = await shell.run("restore")
     assert (whole.code, "Nothing is lost" in whole.err) == (2, True), whole
     await raw(live_store).delete(

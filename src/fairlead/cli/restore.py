@@ -57,15 +57,12 @@ async def restore(
 
 
 def _print_plan(output: str, is_lost: bool, plan: Restored) -> None:
-    last = (
-        "The store has lost it: `fairlead restore` brings it back."
-        if is_lost
-        else "Nothing is lost: the store is as new as the history."
-    )
     if output == "json":
         print_json({"lost": is_lost} | to_builtins(plan))
+    elif is_lost:
+        _print(output, plan, "The store has lost it: `fairlead restore` brings it back.")
     else:
-        _print(output, plan, last)
+        print("Nothing is lost: the store is as new as the history.")
 
 
 def _print(output: str, done: Restored, last: str) -> None:
