@@ -22,6 +22,7 @@ from benchmarks import (
     memory,
     namespaces,
     pickup,
+    policies,
     record,
     recording,
     simulator,
@@ -53,7 +54,11 @@ SCENARIOS = {
     "recording": recording.run,
 }
 #: Only when they are named.
-MORE = {"gateway_replay": gateway_replay.run, "virtual_replay": virtual_replay.run}
+MORE = {
+    "gateway_replay": gateway_replay.run,
+    "virtual_replay": virtual_replay.run,
+    "policies": policies.run,
+}
 Name = Literal[
     "depth",
     "breadth",
@@ -70,6 +75,7 @@ Name = Literal[
     "recording",
     "gateway_replay",
     "virtual_replay",
+    "policies",
 ]
 RESULTS = Path(__file__).parent / "results"
 
@@ -96,8 +102,8 @@ def main(
     customers
         How many customers `breadth` has, each with its own limit. Default: 10,000.
     traces
-        The folder of the traces that `gateway_replay` and `virtual_replay` play; none are shipped, and they
-        run only when they are named. `simulator` plays one of them too, if it is given.
+        The folder of the traces that `gateway_replay`, `virtual_replay` and `policies` play; none are
+        shipped, and these run only when they are named. `simulator` plays one of them too, if it is given.
     out
         One file for all results, instead of one per scenario in benchmarks/results.
     note

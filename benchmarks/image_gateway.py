@@ -36,17 +36,22 @@ CASES = {
 def figures(folder: Path) -> list[Figure]:
     found = []
     for slots, pace in ((2, 1), (3, 2)):
-        trace = Collector(FILE).collect(enumerate(_rows(folder / FILE, pace), 2))
+        trace = read(folder, pace)
         for name, (promotion, fairness) in CASES.items():
             settings = Settings(
                 promotion=promotion,
                 fairness=fairness,
                 worker=WorkerSettings(capacity=slots),
-                limits={model: Slots(limit=limit) for model, limit in _limits(trace, slots).items()},
+                limits={model: Slots(limit=limit) for model, limit in limits_of(trace, slots).items()},
             )
             measures = measure(replay(scenario(name, FILE, trace, settings)))
             found += _figures(f"{slots} slots, {pace}x, {name}", measures)
     return found
+
+
+def read(folder: Path, pace: float) -> Trace:
+    """`pace`: how many times as fast the tasks arrive."""
+    return Collector(FILE).collect(enumerate(_rows(folder / FILE, pace), 2))
 
 
 def _rows(path: Path, pace: float) -> Iterator[Row]:
@@ -72,7 +77,7 @@ def priority_of(tenant: str) -> str:
     return "high" if tenth < 1 else "medium" if tenth < 4 else "low"
 
 
-def _limits(trace: Trace, slots: int) -> dict[str, int]:
+def limits_of(trace: Trace, slots: int) -> dict[str, int]:
     counts = Counter(next(iter(trace.kinds[number].limits)) for number in trace.wants)
     return {
         model: min(slots - 1, math.ceil(1.5 * count / len(trace) * slots)) for model, count in counts.items()
