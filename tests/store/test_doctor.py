@@ -18,7 +18,7 @@ from tests.store.busy import BOTH, NOW, claim, keys_of, look, tamper, task
 async def test_a_busy_namespace_is_healthy(busy: Connection) -> None:
     assert await look(busy) == []
     live = {key.name for key in LIVE} - {"migrating", "waiters", "revisits", "orphans"}
-    live -= {"elastic", "relief", "sessions"}  # of tiers, which have a test of their own
+    live -= {"elastic", "relief", "sessions", "attached"}  # of tiers, which have a test of their own
     assert live <= await keys_of(busy)  # nothing was left out of the picture
     assert await busy.client.hget(busy.keys.key("home"), BOTH) is not None
     assert await busy.client.hget(busy.keys.key("limit", "gpu"), "hold") == BOTH.encode()

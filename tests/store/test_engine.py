@@ -75,7 +75,7 @@ async def test_durability_can_be_relaxed(tmp_path: Path) -> None:
 
 
 async def test_an_unknown_durability_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(EngineFailed, match="always, everysec, not 'often'"):
+    with pytest.raises(EngineFailed, match="always, everysec, ledger, not 'often'"):
         await open_engine(tmp_path, durability="often")
 
 

@@ -101,8 +101,9 @@ async def test_the_detail_of_an_event_has_what_history_needs(store: Store, clock
         "looked_at": 1,
         "deadline": start + 600_000 + 900_000,
     }
-    assert fail == {"code": "busy", "retries": 1, "delay": 500, "ran": 250, "type": "echo"}
-    assert complete == {"ran": 1_500, "type": "echo", "worker": "w"}
+    kind = {"type": "echo", "fair": "0::ann"}
+    assert fail == {"code": "busy", "retries": 1, "delay": 500, "ran": 250, **kind}
+    assert complete == {"ran": 1_500, "worker": "w", **kind}
 
 
 async def test_unreported_ends_have_their_events_too(store: Store, clock: Clock) -> None:
