@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import yaml  # type: ignore[import-untyped]
 
 from tests.deployed import DEPLOY, Machine, start_and_work
 from tests.pages import Page
+from tests.programs import need
+from tests.prometheus import scaling
 from tests.servers import running
 
 FOLDER = DEPLOY / "kubernetes"
@@ -102,6 +105,27 @@ def test_workers_that_run_tasks_are_not_scaled_away() -> None:
     assert "fairlead_queue_age_seconds" in waits["metadata"]["query"] and waits["metricType"] == "Value"
     assert "fairlead_capacity_used" in runs["metadata"]["query"] and runs["metricType"] == "AverageValue"
     assert room / 2 <= int(runs["metadata"]["threshold"]) < room
+
+
+def test_only_waits_for_busy_workers_start_others(tmp_path: Path) -> None:
+    need("promtool")
+    query = scaling()[0]
+    waits = {"series": 'fairlead_queue_age_seconds{priority="low", percentile="p95"}', "values": "60x2"}
+    cases = [
+        {
+            "interval": "1m",
+            "input_series": [waits, {"series": "fairlead_worker_capacity_used_ratio", "values": f"{used}x2"}],
+            "promql_expr_test": [
+                {"expr": query, "eval_time": "1m", "exp_samples": [{"labels": "{}", "value": value}]}
+            ],
+        }
+        for used, value in ((1, 60), (0.5, 0))
+    ]
+    (tmp_path / "test.yml").write_text(yaml.safe_dump({"tests": cases}))
+    done = subprocess.run(
+        ["promtool", "test", "rules", tmp_path / "test.yml"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 async def test_what_the_containers_start_works_and_stops_in_time(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A real Prometheus scrapes a real server that wants a key, and answers what `deploy/` asks it."""
 
 import os
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 from prometheus_client.parser import text_string_to_metric_families
 
+from fairlead.store.doctor.doctor import examine
 from tests.api.key_holders import Keys, bearer
 from tests.api.requests import HttpWorker, good, submit
 from tests.api.serving import Gateway, serving
@@ -34,6 +36,7 @@ def gateway(server: Server, tmp_path: Path) -> Iterator[Gateway]:
 async def keys(gateway: Gateway) -> AsyncIterator[Keys]:
     async with patient_store(gateway.engine, gateway.namespace, gateway.settings) as store:
         yield Keys(store)
+        assert await examine(store.connection) == []
 
 
 @asynccontextmanager
@@ -84,7 +87,9 @@ async def test_it_answers_everything_that_deploy_asks(gateway: Gateway, keys: Ke
         await the_metrics_and_labels_exist(api)
         await every_question_has_an_answer(prometheus)
         await leave_dead_letters(api, MANY)
-        await the_alert_fires(prometheus, "FairleadDeadLettersGrow")
+        await the_alert_fires(
+            prometheus, "FairleadDeadLettersGrow", r"\d+ tasks a minute become dead letters\."
+        )
         await every_rule_is_healthy(prometheus)
 
 
@@ -122,12 +127,13 @@ async def every_question_has_an_answer(prometheus: Prometheus) -> None:
         await wait_until(has_an_answer, because=f"{title!r} has an answer: {query}")
 
 
-async def the_alert_fires(prometheus: Prometheus, name: str) -> None:
+async def the_alert_fires(prometheus: Prometheus, name: str, summary: str) -> None:
     async def fires() -> bool:
         alerts = (await prometheus.ask("alerts"))["alerts"]
-        return any(one["labels"]["alertname"] == name and one["state"] == "firing" for one in alerts)
+        firing = [one for one in alerts if one["labels"]["alertname"] == name and one["state"] == "firing"]
+        return bool(firing) and bool(re.fullmatch(summary, firing[0]["annotations"]["summary"]))
 
-    await wait_until(fires)
+    await wait_until(fires, because=f"{name} fires: {summary}")
 
 
 async def every_rule_is_healthy(prometheus: Prometheus) -> None:
