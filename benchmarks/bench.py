@@ -24,6 +24,7 @@ SETTINGS = Settings(admission=NO_BOUNDS)
 EMBEDDED = ("--hash-max-listpack-value", "1024")  # as the embedded server is started
 NO_AOF = (*EMBEDDED, "--appendonly", "no")
 EVERYSEC = (*EMBEDDED, "--appendonly", "yes", "--appendfsync", "everysec")
+TICKS = os.sysconf("SC_CLK_TCK")
 ALWAYS = (*EMBEDDED, "--appendonly", "yes", "--appendfsync", "always")
 SHOWN_SETTINGS = ("appendonly", "appendfsync", "hash-max-listpack-value", "hash-max-listpack-entries", "save")
 
@@ -115,6 +116,12 @@ async def server_cpu(client: Redis) -> float:
     """Seconds of CPU the server has used."""
     cpu = await client.info("cpu")
     return float(cpu["used_cpu_user"]) + float(cpu["used_cpu_sys"])
+
+
+def cpu_of(pid: int) -> float:
+    """Seconds of CPU that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 async def describe(url: str) -> Mapping[str, str]:

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from benchmarks.bench import NO_AOF, Bench, describe
+from benchmarks.bench import NO_AOF, Bench, cpu_of, describe
 from benchmarks.figures import Figure, Outcome
 from tests.commands import FAIRLEAD
 
@@ -34,7 +34,6 @@ TASK = {
 }
 BODIES = {1: ("/api/v1/tasks", TASK), BATCH: ("/api/v1/tasks/batch", {"tasks": [TASK] * BATCH})}
 RATE, CPU = "rate", "server CPU"
-TICKS = os.sysconf("SC_CLK_TCK")
 UNBOUNDED = {
     "FAIRLEAD_ADMISSION__MAX_QUEUED": "1000000000",
     "FAIRLEAD_ADMISSION__MAX_QUEUED_PER_USER": "1000000000",
@@ -105,17 +104,12 @@ def _load(
     else:
         command = [sys.executable, "-m", "benchmarks.http_load", address, path, str(content)]
         command += [str(connections), str(seconds)]
-    before = _cpu_seconds(pid)
+    before = cpu_of(pid)
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    used = _cpu_seconds(pid) - before
+    used = cpu_of(pid) - before
     assert "Non-2xx" not in output, output
     done = re.search(r"(\d+) requests in ([\d.]+)(m?s)", output)
     assert done, output
     tasks = int(done[1]) * size
     took = float(done[2]) / (1000 if done[3] == "ms" else 1)
     return tasks / took, used / tasks * 1e6
-
-
-def _cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS

@@ -65,6 +65,11 @@ class Recorders:
         self._process: WarmProcess | None = None
         self.killed = 0
 
+    @property
+    def pid(self) -> int:
+        assert self._process
+        return self._process.pid
+
     async def start(self) -> None:
         """Until it records."""
         self.launch()
