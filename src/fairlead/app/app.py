@@ -239,7 +239,7 @@ class Fairlead(Files):
     async def forecast(
         self, limits: Sequence[str] = (), *, seconds: float = 600, follow: str | None = None
     ) -> Forecast:
-        """Who holds each limit until when, and who is expected to start next within so many seconds.
+        """Who holds each limit until when, and who is expected to start next within `seconds`.
 
         Of these limits, or of those with the longest waits. `follow`: the id of a task or a job, which is
         followed through all its limits.

@@ -45,11 +45,6 @@ class Body(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_d
     """A body or query of a request: strict, an unknown field is an error."""
 
 
-class PageQuery(Body, frozen=True):
-    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
-    cursor: Annotated[str, Meta(pattern="^[0-9]{0,9}$")] = ""
-
-
 class LongPageQuery(Body, frozen=True):
     """For lists that are mostly short: without a `limit` a page has all items, up to 1,000."""
 

@@ -17,8 +17,8 @@ A start costs some microseconds, whatever is blocked. All times are whole millis
   what it then touches, not of all that waits. Keep the first one unused, and run the forks in its thread.
   `duration(task)` draws how long a run takes, `left(running)` how much longer a run of the snapshot does.
   A promotion within the horizon costs about as much as a start: bound the horizon in time as well.
-- **Arrivals**: an iterable of tasks in the order of their arrivals, read as time passes; their numbers go on
-  from n. It may be endless if `starts` is bounded.
+- **Arrivals**: an iterable of tasks in the order of their arrivals, read as time passes, with the numbers
+  from n on. It may be endless if `starts` is bounded.
 - **Ends**: `ended(number, instant)` is called for each run that ends (for those of the snapshot with
   `Running.number`), and may call `simulation.submit(task)` for work that follows, such as the next step of a
   job; `Task.reserved` has the positions that a job has reserved. Without arrivals and without `ended` nothing

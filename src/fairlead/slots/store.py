@@ -1,4 +1,4 @@
-"""At most so many at a time, agreed on through an object store: each slot is one object."""
+"""A limit on concurrency, agreed on through an object store: each slot is one object."""
 
 import asyncio
 import math

@@ -29,7 +29,7 @@ class Acceptance:
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     async def confirm(self, kind: Kind, ids: Iterable[str]) -> None:
-        """They were accepted: the client may be told so when this returns."""
+        """Returns when the caller may answer that these were accepted."""
         if self._waits:
             await self._until_recorded()
         self._latest.extend((kind, one) for one in ids)
@@ -64,7 +64,7 @@ class Acceptance:
                 await asyncio.sleep(LOOK_SECONDS)
                 _, recorded = await self._positions(epoch)
                 self._answer(recorded)
-        except Exception as problem:  # the store has lost it, or does not answer: each caller is told
+        except Exception as problem:  # the store has lost it, or does not answer: each caller gets the problem
             for _, future in self._waiting:
                 if not future.done():
                     future.set_exception(problem)

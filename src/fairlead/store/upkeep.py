@@ -46,7 +46,7 @@ class Upkeep(Part):
         return int((await self._session.run("forget"))["forgotten"])
 
     async def sweep(self) -> tuple[int, bool]:
-        """Removes left-over entries from a part of the lists: how many, and whether a list goes on."""
+        """Removes left-over entries from a part of the lists: how many, and whether a list has more."""
         answer = await self._session.run("sweep")
         return answer["removed"], answer["more"]
 

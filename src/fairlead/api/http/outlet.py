@@ -7,7 +7,7 @@ import struct
 import sys
 
 TCP_INFO_BYTES = 216
-ACKNOWLEDGED, NOT_SENT, SENT, SENT_AGAIN = 120, 144, 200, 208  # offsets in Linux' struct tcp_info
+ACKNOWLEDGED, NOT_SENT, SENT = 120, 144, 200  # offsets in Linux' struct tcp_info
 
 
 class Outlet:

@@ -17,7 +17,7 @@ TOPICS = ("a harbour at night", "a lighthouse", "two herons", "an old tram", "ra
 
 @dataclass(frozen=True)
 class Wish:
-    """One kind of work, about every so many seconds, unless `most` wait for its scarcest limit already."""
+    """One kind of work, about every `every` seconds, unless `most` wait for its scarcest limit already."""
 
     name: str
     limit: str
