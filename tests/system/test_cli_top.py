@@ -23,6 +23,7 @@ from fairlead.cli.now import Now, shortened
 from fairlead.cli.table import make_table
 from fairlead.cli.top import Desk, drawn
 from fairlead.clock import now_ms
+from fairlead.model.estimate import EstimateQuality
 from fairlead.model.forecast import Forecast, ForecastRun, LimitForecast, Outlook, Track
 from fairlead.model.priority import Priority
 from fairlead.model.stats import Depth, Stats
@@ -228,6 +229,16 @@ def test_the_headline_names_what_decides_the_pace(
 ) -> None:
     forecast = Forecast(at=1, limits=tuple(full(**limit) for limit in limits))
     assert Now(stats(**given), forecast).headline() == expected
+
+
+def test_below_it_is_what_has_ended_and_how_true_estimates_were() -> None:
+    ended, quality = (
+        Counter(completed=7, failed=1, dead_letter=1, cancelled=4),
+        EstimateQuality(0.913, 1.0, 23),
+    )
+    now = Now(stats(ended_last_minute=ended, estimates=quality), Forecast(at=1))
+    assert now.lately() == ("Last minute: 7 completed, 2 failed. Last hour: 91% of 23 waits within p90.")
+    assert Now(stats(), Forecast(at=1)).lately() == ""
 
 
 def test_what_does_not_fit_is_left_out_evenly() -> None:

@@ -40,6 +40,17 @@ class Now:
             counts += f", {self.stats.delayed} delayed"
         return f"{counts}. {self._pace()}".rstrip() if waiting else f"{counts}."
 
+    def lately(self) -> str:
+        """What has ended, and how true the estimates were; empty if neither is known."""
+        ended, quality = self.stats.ended_last_minute, self.stats.estimates
+        words = []
+        if ended.total():
+            failed = ended["failed"] + ended["dead_letter"]
+            words.append(f"Last minute: {ended['completed']} completed, {failed} failed.")
+        if quality.coverage_p90 is not None:
+            words.append(f"Last hour: {quality.coverage_p90:.0%} of {quality.count} waits within p90.")
+        return " ".join(words)
+
     @property
     def _running(self) -> str:
         used = self.stats.used_capacity

@@ -46,7 +46,8 @@ async def top(
         elif sys.stdout.isatty() and sys.stdin.isatty():
             await _live(backend, now, seconds)
         else:
-            print(printable(now.headline()), plain_text(now.tables()), sep="\n\n")
+            above = map(printable, filter(None, (now.headline(), now.lately())))
+            print("\n".join(above), plain_text(now.tables()), sep="\n\n")
 
 
 async def _read(backend: "Backend") -> Now:
@@ -143,14 +144,16 @@ def drawn(now: Now, desk: Desk, console: "Console") -> "RenderableType":
     from rich.console import Group
     from rich.text import Text
 
-    headline = Text(printable(now.headline()), style="bold")
+    above = [Text(printable(now.headline()), style="bold")]
+    if lately := now.lately():
+        above.append(Text(printable(lately), style="dim"))
     tables, room = now.tables(desk.wanted), console.height - 4  # the headline, the status, and lines between
     every = sum(len(table.rows) for table in tables)
     while True:
         cut = shortened(tables, room)
         words = printable(desk.status(every - sum(len(table.rows) for table in cut)))
         status = Text(words, style="yellow" if desk.lost_at is not None else "dim")
-        picture = Group(headline, Text(""), *rendered(cut, console.width), Text(""), status)
+        picture = Group(*above, Text(""), *rendered(cut, console.width), Text(""), status)
         if not all(table.rows for table in cut):  # a header alone says nothing: without the last table
             tables, room = tables[:-1], console.height - 4
         elif tables and len(console.render_lines(picture)) > console.height:
