@@ -64,7 +64,7 @@ class Acceptance:
                 await asyncio.sleep(LOOK_SECONDS)
                 _, recorded = await self._positions(epoch)
                 self._answer(recorded)
-        except Exception as problem:  # the store has lost it, or does not answer: each caller gets the problem
+        except Exception as problem:  # the store lost it or does not answer: each caller gets the problem
             for _, future in self._waiting:
                 if not future.done():
                     future.set_exception(problem)
