@@ -8,10 +8,11 @@ import pytest
 from tests.faults.failovers import play, staged
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 async def test_what_replicas_have_confirmed_survives_fail_overs(seed: int, tmp_path: Path) -> None:
     async with staged(tmp_path, random.Random(seed), replicas=1) as (deployed, players):
-        found = await play(deployed, players, ["kill", "replace", "stop"], tasks=100)
+        found = await play(deployed, players, ["kill", "replace"], tasks=100)
     print(found)
     assert found["acknowledged_and_lost"] == {"tasks": 0, "results": 0, "jobs": 0}, found["lost"]
     assert found["losses_noticed"] == 0
