@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 
 from benchmarks.bench import NO_AOF, Bench, describe
-from benchmarks.figures import Figure, Outcome
+from benchmarks.figures import Figure, Outcome, percentile
 from benchmarks.gateway_judge import Given, Past, judge_estimates, judge_order
 from benchmarks.gateway_order import Start, compare_with_simulation, starts_of
 from benchmarks.gateway_traces import Part, Wanted, wanted
@@ -50,7 +50,7 @@ async def _replay(part: Part, url: str, outcome: Outcome) -> None:
         worker = [FAIRLEAD, "worker", "benchmarks.gateway_app:fl", "--url", address]
         process = subprocess.Popen([*worker, "--capacity", str(part.slots)], stdout=subprocess.DEVNULL)
         try:
-            answers = await _played(part, address)
+            answers, late = await _played(part, address)
         finally:
             process.terminate()
             process.wait()
@@ -59,6 +59,7 @@ async def _replay(part: Part, url: str, outcome: Outcome) -> None:
             started = await starts_of(store)
         finally:
             await store.close()
+    _judge_harness(part, answers, late, started, outcome)
     judge_estimates(part.name, list(_given(part, answers, started)), outcome)
     judge_order(part.name, started, outcome)
     share = compare_with_simulation(part, started)
@@ -76,20 +77,22 @@ def _promotions(faster: int) -> Mapping[str, str]:
     }
 
 
-async def _played(part: Part, address: str) -> list[Answer]:
-    """The answers to the submits."""
+async def _played(part: Part, address: str) -> tuple[list[Answer], list[float]]:
+    """The answers to the submits, and how many ms late each was sent."""
     async with httpx.AsyncClient(base_url=address, timeout=30) as http:
         for name, limit in part.limits.items():
             (await http.put(f"/api/v1/limits/{name}", json={"limit": limit})).raise_for_status()
         await asyncio.sleep(SETTLE_SECONDS)
-        loop, answers = asyncio.get_running_loop(), []
+        loop, answers, late = asyncio.get_running_loop(), [], []
         begin = loop.time()
         for request in part.requests:
-            await asyncio.sleep(max(0, begin + request.arrival / part.faster - loop.time()))
+            due = begin + request.arrival / part.faster
+            await asyncio.sleep(max(0, due - loop.time()))
+            late.append(1000 * (loop.time() - due))
             answers.append(asyncio.ensure_future(_submit(http, request, part.faster)))
         submitted = await asyncio.gather(*answers)
         await _drained(http)
-        return submitted
+        return submitted, late
 
 
 async def _submit(http: httpx.AsyncClient, request: Wanted, faster: int) -> Answer:
@@ -115,6 +118,19 @@ async def _drained(http: httpx.AsyncClient) -> None:
             return
         await asyncio.sleep(0.2)
     raise SystemExit("gateway_replay: tasks still wait, long after the last of them came")
+
+
+def _judge_harness(
+    part: Part, answers: Sequence[Answer], late: Sequence[float], starts: Sequence[Start], outcome: Outcome
+) -> None:
+    """What is not of the gateway: if it is as long as the waits, the replay is too fast for the machine."""
+    by_id = {start.task_id: start for start in starts}
+    pairs = ((by_id[answer["task_id"]], one) for answer, one in zip(answers, part.requests, strict=True))
+    longer = [start.ended - start.at - 1000 * one.duration / part.faster for start, one in pairs]
+    for name, values in (("submitted late", late), ("runs longer than wanted", longer)):
+        for percent in (50, 99):
+            case = f"{part.name}: harness"
+            outcome.figures.append(Figure(case, f"{name}, p{percent}", "ms", [percentile(values, percent)]))
 
 
 def _given(part: Part, answers: Sequence[Answer], starts: Sequence[Start]) -> Iterator[Given]:
