@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SCENARIOS = (
-    *("throughput", "memory", "namespaces", "pickup", "http", "live", "estimates"),
+    *("throughput", "memory", "namespaces", "pickup", "http", "live", "scrape", "estimates"),
     *("simulator", "history", "recording"),
 )
 REPLAYS = ("gateway_replay", "virtual_replay")

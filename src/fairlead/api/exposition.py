@@ -1,12 +1,14 @@
 """The text format of Prometheus, version 0.0.4."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from fairlead.model.metrics import Histogram, Labels
 
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 PREFIX = "fairlead_"
+MOST_KNOWN = 4096  # labels with their values
 ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", '"': '\\"'})
 
 Value = int | float
@@ -33,7 +35,7 @@ def histogram(
     lines: list[str] = []
     for values, one in found.items():
         pairs, counts = _pairs(labels, values), one.up_to(bounds)
-        begin = f"{PREFIX}{name}_bucket{{{','.join([*pairs, ''])}"
+        begin = f"{PREFIX}{name}_bucket{{{pairs}{',' if pairs else ''}"
         lines += [f"{begin}{end}{count}" for end, count in zip(ends, counts, strict=True)]
         lines.append(f"{PREFIX}{name}_sum{_braces(pairs)} {one.sum_ms / 1000}")
         lines.append(f"{PREFIX}{name}_count{_braces(pairs)} {counts[-1]}")
@@ -48,13 +50,16 @@ def _family(name: str, kind: str, about: str, samples: Lines) -> Lines:
     return [f"# HELP {PREFIX}{name} {about}", f"# TYPE {PREFIX}{name} {kind}", *samples]
 
 
-def _samples(name: str, values: Mapping[Any, Value], labels: Sequence[str]) -> Lines:
+def _samples(name: str, values: Mapping[Any, Value], labels: tuple[str, ...]) -> Lines:
     return [f"{PREFIX}{name}{_braces(_pairs(labels, of))} {value}" for of, value in values.items()]
 
 
-def _pairs(labels: Sequence[str], values: Labels) -> list[str]:
-    return [f'{label}="{value.translate(ESCAPES)}"' for label, value in zip(labels, values, strict=True)]
+@lru_cache(MOST_KNOWN)
+def _pairs(labels: tuple[str, ...], values: Labels) -> str:
+    """Several families have the same, and every scrape again."""
+    pairs = zip(labels, values, strict=True)
+    return ",".join(f'{label}="{value.translate(ESCAPES)}"' for label, value in pairs)
 
 
-def _braces(pairs: Sequence[str]) -> str:
-    return f"{{{','.join(pairs)}}}" if pairs else ""
+def _braces(pairs: str) -> str:
+    return f"{{{pairs}}}" if pairs else ""
