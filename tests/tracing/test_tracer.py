@@ -9,7 +9,7 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from fairlead import Fairlead, tracing
@@ -17,6 +17,7 @@ from fairlead.errors import InvalidInput
 from fairlead.model.task import NewTask
 from fairlead.store.store import Store
 from fairlead.sync import Fairlead as BlockingFairlead
+from fairlead.tracing.exporting import LoggedExporter
 from fairlead.tracing.tracer import Tracer
 from tests.logs import event_of, records
 from tests.servers import Server, free_port
@@ -124,7 +125,7 @@ async def test_without_a_receiver_the_work_is_done_and_one_line_says_so(
     live_store: Store, server: Server, tmp_path: Path
 ) -> None:
     port = free_port()
-    env = Receiver(f"http://127.0.0.1:{port}").env | {"OTEL_EXPORTER_OTLP_TIMEOUT": "0.2"}
+    env = Receiver(f"http://127.0.0.1:{port}").env | {"OTEL_EXPORTER_OTLP_TIMEOUT": "1"}
     where = ("--engine", server.url, "--namespace", live_store.connection.keys.namespace)
     launcher = WorkerLauncher(tmp_path, lambda: where, env)
     async with launcher.workers("tests.apps.traced:fl") as workers:
@@ -132,12 +133,32 @@ async def test_without_a_receiver_the_work_is_done_and_one_line_says_so(
             await outlined(live_store)
         await wait_until(lambda: "spans_not_sent" in workers.log_text())
         with receiving(port) as receiver:
-            await outlined(live_store)
-            await wait_until(lambda: "spans_sent_again" in workers.log_text())
+            while "spans_sent_again" not in workers.log_text():
+                await outlined(live_store)
             assert receiver.spans()
         assert await workers.end() == 0
     problems = [line for line in records(workers.log_text()) if " WARNING " in line or " ERROR " in line]
-    assert sorted(map(event_of, problems)) == ["server_not_durable", "spans_not_sent"]
+    assert {*map(event_of, problems)} == {"server_not_durable", "spans_not_sent"}
+
+
+def test_one_line_says_that_spans_are_not_sent_and_one_that_they_are_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    failure, success = SpanExportResult.FAILURE, SpanExportResult.SUCCESS
+    results = iter((success, failure, ValueError(), failure, success, success, failure))
+
+    class Changing(InMemorySpanExporter):
+        def export(self, spans: object) -> SpanExportResult:
+            result = next(results)
+            if isinstance(result, ValueError):
+                raise result
+            return result
+
+    exporter = LoggedExporter(Changing())
+    with caplog.at_level("INFO", "fairlead.tracing"):
+        assert [exporter.export(()) for _ in range(7)].count(success) == 3
+    said = [record.getMessage().partition(" ")[0] for record in caplog.records]
+    assert said == ["spans_not_sent", "spans_sent_again", "spans_not_sent"]
 
 
 async def outlined(store: Store) -> None:
