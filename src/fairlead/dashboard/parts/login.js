@@ -1,6 +1,7 @@
 // The key is sent once, in exchange for a session that scripts cannot read; it is kept nowhere here.
 import { logIn, logOut, session } from "../lib/api.js";
 import { html, useEffect, useRef, useSignal } from "../lib/ui.js";
+import { Mark } from "./marks.js";
 import { ProblemNotice } from "./notice.js";
 
 export function Login() {
@@ -24,8 +25,9 @@ export function Login() {
   };
   return html`
     <main class="alone">
+      <p class="brand"><${Mark} />Fairlead</p>
       <h1>Log in to Fairlead</h1>
-      <p class="mut">This gateway requires a key. <code>fairlead key create --scope read</code> makes one for looking only.</p>
+      <p class="mut">This gateway requires a key. <code>fairlead key create --name me --scope read</code> makes one for looking only.</p>
       ${problem.value && html`<${ProblemNotice} error=${problem.value} />`}
       <form onSubmit=${send}>
         <input type="text" name="username" value="fairlead" autocomplete="username" hidden readonly />

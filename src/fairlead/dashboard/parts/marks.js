@@ -23,3 +23,9 @@ export function Status({ of: status }) {
 export function Range({ p50, p90 }) {
   return html`<span class="nw">${span(p50)} <span class="dim">p90 ${span(p90)}</span></span>`;
 }
+
+/** Of Fairlead: a ring that leads a line. */
+export const Mark = () => html`
+  <svg viewBox="0 0 22 22" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round">
+    <circle cx="11" cy="11" r="5" /><path d="M1 17c4 0 5-6 10-6s6-6 10-6" />
+  </svg>`;

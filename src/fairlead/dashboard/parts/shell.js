@@ -5,10 +5,11 @@ import { useKeys } from "../lib/keys.js";
 import { clock, connection, overview } from "../lib/live.js";
 import { go, place } from "../lib/router.js";
 import { switchTheme } from "../lib/theme.js";
-import { html, useEffect, useSignal, useSignalEffect } from "../lib/ui.js";
+import { html, useEffect, useRef, useSignal, useSignalEffect } from "../lib/ui.js";
 import { PAGES, pageAt } from "../pages/index.js";
 import { Empty } from "./empty.js";
 import { Help } from "./help.js";
+import { Mark } from "./marks.js";
 import { ProblemNotice, Waiting } from "./notice.js";
 
 export function Shell() {
@@ -44,10 +45,15 @@ function focusSearch() {
 function SideBar({ at, onHelp }) {
   const counts = useCounts();
   const here = at?.under ?? at?.name;
+  const bar = useRef();
+  useEffect(() => { // on a phone the tabs scroll sideways
+    const link = bar.current.querySelector("[aria-current]");
+    if (link) bar.current.scrollLeft = link.offsetLeft - (bar.current.clientWidth - link.offsetWidth) / 2;
+  }, [here]);
   return html`
     <header class="side">
       <a class="brand" href="/"><${Mark} />Fairlead</a>
-      <nav aria-label="Pages">
+      <nav aria-label="Pages" ref=${bar}>
         <ul class="nav">
           ${shown().map((page) => html`
             <li class=${page.gap && "gap"}>
@@ -132,8 +138,3 @@ function NoPage() {
   useEffect(() => { document.title = "No such page · Fairlead"; }, []);
   return html`<${Empty} title="There is no page at this address."><a class="link" href="/">Now</a><//>`;
 }
-
-const Mark = () => html`
-  <svg viewBox="0 0 22 22" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round">
-    <circle cx="11" cy="11" r="5" /><path d="M1 17c4 0 5-6 10-6s6-6 10-6" />
-  </svg>`;

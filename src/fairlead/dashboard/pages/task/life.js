@@ -36,7 +36,7 @@ function Drawn({ task, pieces, end, expected, now }) {
           <span class="bar next sel ${tone}" style=${between(Math.max(expected.start, now), expected.end)}></span>
           <i class="tail ${tone}" style=${between(expected.end, expected.end90)}></i>`}
         ${expected && !expected.end && html`<i class="tail ${tone}" style=${between(expected.start, expected.start90)}></i>`}
-        ${pieces.map((piece) => html`<i class="ring" key=${`r${piece.at}`} style=${at(piece.at)}></i>`)}
+        ${pieces.map((piece) => html`<i class="ring ${piece.isFailure ? "bad" : ""}" key=${`r${piece.at}`} style=${at(piece.at)}></i>`)}
         ${end && html`<i class="ring ${end.isBad ? "bad" : "end"}" style=${at(end.at)}></i>`}
         ${!end && html`<i class="now" style=${at(now)}></i><span class="nowl" style=${at(now)}>now ${time(now)}</span>`}
         ${labels.map((label) => html`
@@ -46,7 +46,7 @@ function Drawn({ task, pieces, end, expected, now }) {
 }
 
 function labelsOf(pieces, end, expected) {
-  const found = pieces.map((piece) => ({ at: piece.at, words: piece.words, note: time(piece.at) }));
+  const found = pieces.map((piece) => ({ at: piece.at, words: piece.words, note: time(piece.at), isBad: piece.isFailure }));
   if (end) found.push({ at: end.at, words: end.words, note: time(end.at), isBad: end.isBad, keep: true });
   if (expected && expected.start > (pieces.at(-1)?.at ?? 0) + 500) found.push({ at: expected.start, words: `Starts about ${time(expected.start)}`, note: `p90 ${time(expected.start90)}` });
   if (expected?.end90) found.push({ at: expected.end90, words: "Ends by", note: time(expected.end90), keep: true });
@@ -73,7 +73,7 @@ function spoken(pieces, end, expected) {
 /** On a phone. */
 function Listed({ pieces, end, expected, now }) {
   const rows = [
-    ...pieces.map((piece) => ({ kind: piece.kind === "run" ? "er" : "e", at: piece.at, words: piece.words, note: `${piece.note ? `${piece.note}, ` : ""}${span((piece.to - piece.at) / 1000)}` })),
+    ...pieces.map((piece) => ({ kind: piece.kind === "run" ? "er" : piece.isFailure ? "eb" : "e", at: piece.at, words: piece.words, note: `${piece.note ? `${piece.note}, ` : ""}${span((piece.to - piece.at) / 1000)}` })),
     ...(end ? [{ kind: end.isBad ? "eb" : "en", at: end.at, words: end.words, note: "" }] : [{ kind: "en", at: now, words: "Now", note: "" }]),
     ...(expected ? [{ kind: "ef", at: expected.start, words: "Starts, expected", note: `p90 ${time(expected.start90)}` }] : []),
     ...(expected?.end ? [{ kind: "ef", at: expected.end, words: "Ends, expected", note: `p90 ${time(expected.end90)}` }] : []),

@@ -26,12 +26,14 @@ function fromEvents(events) {
   for (const event of events) {
     if (event.to === event.from) continue;
     const before = changes.at(-1);
+    const failure = before?.kind === "run" && ["delayed", "queued"].includes(event.to) ? event.data?.code : null;
     const again = before && event.to !== "executing" && !ENDED.includes(event.to);
     changes.push({
       at: ms(event.at),
       kind: KINDS[event.to] ?? "wait",
-      words: event.to === "executing" ? "Started" : WORDS[event.to] ?? (again ? "Queued again" : "Submitted"),
-      note: event.to === "executing" ? workerName(event.worker_id) : event.data?.code,
+      isFailure: Boolean(failure),
+      words: failure ?? (event.to === "executing" ? "Started" : WORDS[event.to] ?? (again ? "Queued again" : "Submitted")),
+      note: event.to === "executing" ? workerName(event.worker_id) : null,
       isBad: Boolean(before?.kind === "run" && (event.data?.code || ["failed", "dead_letter"].includes(event.to))),
     });
   }
