@@ -169,7 +169,10 @@ def test_another_name_of_this_machine_shows_nothing(
     log_in(page, keys["admin"])
     expecting(page.get_by_text("admin, admin")).to_be_visible()
     refused: set[int] = set()
-    page.on("response", lambda answer: refused.add(answer.status) if "/api/" in answer.url else None)
+    page.on(
+        "response",
+        lambda answer: refused.add(answer.status) if f"{REBOUND}:{gateway.port}/api/" in answer.url else None,
+    )
     page.goto(f"http://{REBOUND}:{gateway.port}/")
     expecting(page.get_by_role("alert")).to_contain_text("server.hosts")
     assert refused == {421}
