@@ -27,6 +27,7 @@ def estimates(rows: Sequence[Row], count: int) -> list[tuple[int, int]]:
     return list(zip(given.p50, given.p90, strict=True))[:count]
 
 
+@pytest.mark.long
 def test_estimates_do_not_depend_on_what_comes_later() -> None:
     rows, others = stationary(90, seed=1), stationary(90, seed=2)
     last = float(rows[44].arrival)
@@ -46,6 +47,7 @@ def test_an_estimate_does_not_depend_on_how_long_the_runs_under_way_still_take()
     assert estimates(longer, 60) == estimates(rows, 60)
 
 
+@pytest.mark.long
 def test_most_tasks_of_a_stationary_trace_start_within_their_p90(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foresight, "MOST_FORECASTS", 250)
     done = played(stationary(600, seed=4))
