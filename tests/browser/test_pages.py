@@ -76,7 +76,7 @@ def test_on_a_phone_what_was_chosen_is_shown_instead_of_the_list(page: Page, sce
     expecting(page.get_by_role("group", name="Limits")).to_be_visible()
 
 
-def test_empty_pages_say_what_to_do(page: Page, gateway: Gateway) -> None:
+def test_empty_pages_say_what_to_do(page: Page, scene: Scene) -> None:
     for path, words in {
         "/tasks?q=nothing-like-this": "No task fits these filters.",
         "/jobs?status=CANCELLED": "No job fits these filters.",

@@ -11,8 +11,9 @@ const MOST_PAGES = 60; // of a list that is filtered here, and therefore read to
 
 /**
  * `rowsOf(answer)` are the rows of a page, `keyOf(row)` their ids: { rows, first, error, isWhole, hasGap, more }. `rows`
- * is undefined until the first page is there, `first` is its answer, and `more()` reads one page more. `all`: to the
- * end. `hasGap`: new rows came faster than they could be read, so some between the first page and the others are missing.
+ * is undefined until one is found, or until it is known that there is none; `first` is the answer of the first page,
+ * and `more()` reads one page more. `all`: to the end. `hasGap`: new rows came faster than they could be read, so some
+ * between the first page and the others are missing.
  */
 export function usePages(address, params, { rowsOf, keyOf, all = false }) {
   const found = useSignal({ of: null });
@@ -61,9 +62,8 @@ class Pager {
   async #readAgain() {
     await this.#exclusively(async () => {
       await this.#read(0);
-      if (this.#pages.length === 1) {
-        if (!this.#pages[0].rows.length) await this.#readOn();
-      } else {
+      if (this.#pages.every((page) => !page.rows.length)) await this.#readOn();
+      else if (this.#pages.length > 1) {
         this.#turn = (this.#turn % (this.#pages.length - 1)) + 1;
         await this.#read(this.#turn);
       }
@@ -123,6 +123,8 @@ class Pager {
       const key = this.keyOf(row);
       return !seen.has(key) && seen.add(key);
     });
-    this.show({ rows, first: this.#first, error, isWhole: !this.#pages.at(-1).next, hasGap: this.#hasGap, count: this.#pages.length });
+    const isWhole = !this.#pages.at(-1).next;
+    const isSearching = rows?.length === 0 && !isWhole; // nobody knows yet whether there is any
+    this.show({ rows: isSearching ? undefined : rows, first: this.#first, error, isWhole, hasGap: this.#hasGap, count: this.#pages.length });
   }
 }
