@@ -9,10 +9,8 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 import msgspec
-import uuid_utils
 
 from benchmarks.bench import Bench
 from benchmarks.figures import Check, Figure, Outcome
@@ -21,19 +19,61 @@ from fairlead.history.database import Transaction, open_database
 from fairlead.history.numbers import PLACES, place_of
 from fairlead.history.opening import History
 from fairlead.history.queries import Search, searched
-from fairlead.history.recording import JOBS, LIMITS, LIMITS_OF_JOBS, TASKS
-from fairlead.history.rows import JobRow, TaskRow, job_row, task_row
 from fairlead.store.archive import Kind
 from fairlead.store.pages import Sought
 from tests.postgresql import running_postgresql
 
 ROWS, QUICK_ROWS = 1_000_000, 5_000
-AT_ONCE = 5_000
+AT_ONCE = 50_000
 PAGE = 50
 TARGET_MS = 100
 BEGIN, STEP_MS = 1_700_000_000_000, 100
 DATABASES = ("sqlite", "postgresql")
-STATES = {97: b"failed", 98: b"dead_letter", 99: b"cancelled"}  # of 100; the others are completed
+NUMBERS = (
+    "WITH RECURSIVE numbers (n) AS "
+    "(SELECT CAST({first} AS BIGINT) UNION ALL SELECT n + 1 FROM numbers WHERE n < {last})"
+)
+PLACE = f"CAST(NAMESPACE AS BIGINT) * {1 << PLACES} + n"
+CREATED = f"{BEGIN} + n * {STEP_MS}"
+HAS_FAILED = "n % 100 IN (97, 98)"
+#: Of a record, which is read when the page is shown; about as large as those of small tasks.
+RECORD = msgspec.msgpack.encode({b"facts": msgspec.msgpack.encode({"made": 1, "filling": "x" * 400})})
+COMMON = {
+    "place": PLACE,
+    "namespace": "NAMESPACE",
+    "id": "'01900000-0000-7000-8000-' || CAST(100000000000 + n AS TEXT)",
+    "priority": "2",
+    "user_id": "'user-' || CAST(n % 10000 AS TEXT)",
+    "tenant": "CASE WHEN n % 2 = 1 THEN 'tenant-' || CAST(n % 100 AS TEXT) END",
+    "created_at": CREATED,
+    "completed_at": f"{CREATED} + 900",
+    "error_code": f"CASE WHEN {HAS_FAILED} THEN 'busy' END",
+    "error": f"CASE WHEN {HAS_FAILED} "
+    "THEN 'the printer number ' || CAST(n % 1000 AS TEXT) || ' is out of paper' END",
+    "record": "?",
+    "event": "n",
+}
+TYPE = "'type-' || CAST(n % 1000 AS TEXT)"
+LIMITS = {"namespace": "NAMESPACE", "name": "'limit-' || CAST(n % 50 AS TEXT)", "place": PLACE}
+TABLES: dict[str, dict[str, str]] = {
+    "tasks": {
+        **COMMON,
+        "task_type": TYPE,
+        "status": "CASE n % 100 WHEN 97 THEN 'failed' WHEN 98 THEN 'dead_letter' WHEN 99 THEN 'cancelled' "
+        "ELSE 'completed' END",
+        "attempts": "1",
+        "fence": f"({CREATED}) * 1000",
+        "parameters": """'{"prompt": "a robot that draws another robot"}'""",
+        "result": """'{"ok": true}'""",
+    },
+    "jobs": {
+        **COMMON,
+        "feature_name": TYPE,
+        "status": f"CASE WHEN {HAS_FAILED} THEN 'FAILED' ELSE 'COMPLETED' END",
+    },
+    "task_limits": LIMITS,
+    "job_limits": LIMITS,
+}
 
 Filter = tuple[Kind, Mapping[str, str | None], Sought]
 MIDDLE = BEGIN + ROWS * STEP_MS // 2
@@ -105,15 +145,16 @@ async def _pages(outcome: Outcome, database_kind: str, url: str, rows: int) -> N
 
 
 async def _fill(history: History, rows: int) -> None:
+    """By the database itself, because a million rows made here take ten minutes."""
     number = await history.number()
     for start in range(1, rows + 1, AT_ONCE):
-        numbers = range(start, min(start + AT_ONCE, rows + 1))
-        limits = [(number, f"limit-{n % 50}", place_of(number, n)) for n in numbers]
+        numbers = NUMBERS.format(first=start, last=min(start + AT_ONCE - 1, rows))
         async with history.database.transaction() as transaction:
-            await transaction.run_many(TASKS, [_task(number, n) for n in numbers])
-            await transaction.run_many(LIMITS, limits)
-            await transaction.run_many(JOBS, [_job(number, n) for n in numbers])
-            await transaction.run_many(LIMITS_OF_JOBS, limits)
+            for table, columns in TABLES.items():
+                names, values = ", ".join(columns), ", ".join(columns.values())
+                sql = f"INSERT INTO {table} ({names}) {numbers} SELECT {values} FROM numbers"
+                records = [RECORD] * sql.count("?")
+                await transaction.run(sql.replace("NAMESPACE", str(number)), *records)
     async with history.database.transaction() as transaction:
         await _analyze(transaction, history.database.name)
 
@@ -122,53 +163,6 @@ async def _analyze(transaction: Transaction, kind: str) -> None:
     """As autovacuum does; SQLite does without."""
     if kind == "postgresql":
         await transaction.run("ANALYZE")
-
-
-def _task(namespace: int, n: int) -> TaskRow | None:
-    created = BEGIN + n * STEP_MS
-    facts: dict[str, Any] = {"made": n, "type": f"type-{n % 1_000}", "priority": 2, "created": created}
-    facts |= {"user_id": f"user-{n % 10_000}", "limits": f"limit-{n % 50}=1"}
-    if n % 2:
-        facts["tenant"] = f"tenant-{n % 100}"
-    state = STATES.get(n % 100, b"completed")
-    fields = {
-        b"facts": msgspec.msgpack.encode(facts),
-        b"state": state,
-        b"parameters": b'{"n": %d, "prompt": "a robot that draws another robot"}' % n,
-        b"started": b"%d" % (created + 500),
-        b"finished": b"%d" % (created + 900),
-        b"fence": b"%d" % (created * 1000),
-    }
-    if state in (b"failed", b"dead_letter"):
-        fields[b"error"] = _error(n)
-    else:
-        fields[b"result"] = b'{"ok": true}'
-    return task_row(namespace, str(uuid_utils.uuid7()), fields, n)
-
-
-def _job(namespace: int, n: int) -> JobRow | None:
-    created, has_failed = BEGIN + n * STEP_MS, n % 100 in (97, 98)
-    fields = {
-        b"made": b"%d" % n,
-        b"feature": b"type-%d" % (n % 1_000),
-        b"status": b"FAILED" if has_failed else b"COMPLETED",
-        b"effective": b"2",
-        b"created": b"%d" % created,
-        b"finished": b"%d" % (created + 900),
-        b"user_id": b"user-%d" % (n % 10_000),
-        b"input": b'{"prompt": "a robot that draws another robot"}',
-        b"limits": b"limit-%d=1" % (n % 50),
-    }
-    if n % 2:
-        fields[b"tenant"] = b"tenant-%d" % (n % 100)
-    if has_failed:
-        fields[b"error"] = _error(n)
-    return job_row(namespace, str(uuid_utils.uuid7()), fields, n)
-
-
-def _error(n: int) -> bytes:
-    message = f"the printer number {n % 1000} is out of paper"
-    return msgspec.json.encode({"code": "busy", "message": message, "retriable": False})
 
 
 async def _page_ms(
