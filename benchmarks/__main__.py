@@ -15,6 +15,7 @@ from benchmarks import (
     breadth,
     depth,
     estimates,
+    floors,
     gateway_replay,
     history,
     http,
@@ -60,6 +61,7 @@ MORE = {
     "gateway_replay": gateway_replay.run,
     "virtual_replay": virtual_replay.run,
     "policies": policies.run,
+    "floors": floors.run,
 }
 Name = Literal[
     "depth",
@@ -79,6 +81,7 @@ Name = Literal[
     "gateway_replay",
     "virtual_replay",
     "policies",
+    "floors",
 ]
 RESULTS = Path(__file__).parent / "results"
 
@@ -105,8 +108,8 @@ def main(
     customers
         How many customers `breadth` has, each with its own limit. Default: 10,000.
     traces
-        The folder of the traces that `gateway_replay`, `virtual_replay` and `policies` play; none are
-        shipped, and these run only when they are named. `simulator` plays one of them too, if it is given.
+        The folder of the traces that `gateway_replay`, `virtual_replay`, `policies` and `floors` play; none
+        are shipped, and these run only when they are named. `simulator` plays one of them too, if given.
     out
         One file for all results, instead of one per scenario in benchmarks/results.
     note

@@ -108,7 +108,7 @@ def test_fairlead_runs_beside_the_peers_and_every_figure_is_taken(tmp_path: Path
     assert [peer["name"] for peer in result["peers"]] == ["fairlead"]
 
 
-@pytest.mark.parametrize("scenario", REPLAYS)
+@pytest.mark.parametrize("scenario", [*REPLAYS, "floors"])
 def test_a_replay_without_traces_says_what_is_missing(scenario: str) -> None:
     command = [sys.executable, "-m", "benchmarks", scenario]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
