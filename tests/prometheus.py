@@ -77,6 +77,8 @@ class Prometheus:
 async def running_prometheus(folder: Path, *options: str) -> AsyncIterator[Prometheus]:
     """With these options, in this folder."""
     need("prometheus")
+    # Debian's has a folder of the system for its data by default: then tests would see those of others.
+    assert any(option.startswith("--storage.tsdb.path=") for option in options), options
     address = f"127.0.0.1:{free_port()}"
     options = (*options, f"--web.listen-address={address}")
     with (folder / "prometheus.log").open("wb") as log:
