@@ -13,6 +13,7 @@ from rich.console import Console
 
 from benchmarks import (
     breadth,
+    dashboard,
     depth,
     estimates,
     floors,
@@ -51,6 +52,7 @@ SCENARIOS = {
     "http": http.run,
     "live": live.run,
     "scrape": scrape.run,
+    "dashboard": dashboard.run,
     "estimates": estimates.run,
     "simulator": simulator.run,
     "history": history.run,
@@ -74,6 +76,7 @@ Name = Literal[
     "http",
     "live",
     "scrape",
+    "dashboard",
     "estimates",
     "simulator",
     "history",

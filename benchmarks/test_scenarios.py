@@ -14,8 +14,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SCENARIOS = (
-    *("throughput", "memory", "namespaces", "pickup", "http", "live", "scrape", "estimates"),
-    *("simulator", "history", "recording"),
+    *("throughput", "memory", "namespaces", "pickup", "http", "live", "scrape", "dashboard"),
+    *("estimates", "simulator", "history", "recording"),
 )
 REPLAYS = ("gateway_replay", "virtual_replay")
 ORDER = "better priorities started first"  # among tasks that are due at once: reported, not required yet
