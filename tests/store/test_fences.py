@@ -1,6 +1,7 @@
 """A fence is never given twice, and it speaks for its worker alone."""
 
 from collections.abc import Awaitable, Callable
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from fairlead.settings import Slots
 from fairlead.store.store import Store
 from tests.conftest import Clock
 from tests.store.namespace import claim_one, everything, new, wipe
+from tests.waiting import wait_until
 
 ANYBODY = ""
 
@@ -102,3 +104,18 @@ async def test_a_store_that_lost_all_its_data_gives_no_fence_again(live_store: S
         await wipe(live_store)
         await live_store.open()
     assert fences[0] < fences[1]
+
+
+async def test_fences_follow_the_clock_after_a_loss_too(live_store: Store) -> None:
+    """Otherwise two replicas that take over one after the other would both count on from the same number."""
+    await live_store.limits.set("gpu", Slots(limit=2))
+    before = await live_store.limits.acquire("gpu")
+    await live_store.epochs.seal()
+    await live_store.epochs.accept("restored", 0)
+    await live_store.open()
+    first = await live_store.limits.acquire("gpu")
+    assert first.fence > before.fence + 50_000_000
+    await live_store.limits.release(first)
+    given = monotonic()
+    await wait_until(lambda: monotonic() > given + 0.01)
+    assert (await live_store.limits.acquire("gpu")).fence > first.fence + 10_000

@@ -25,7 +25,8 @@ FIXED = (
     Key(
         "meta",
         "hash",
-        "schema, epoch and beat, whether it is sealed, counters (seq, fence), policy, virtual times, "
+        "schema, epoch and beat, whether it is sealed, counters (seq, fence, fence_lead), policy, "
+        "virtual times, "
         "streaks, the next alarm, when rates were used, "
         "since when the upkeep runs without a pause",
     ),

@@ -134,7 +134,7 @@ end
 -- a second time.
 function next_fence()
   local last = act.counters.fence or number(act.meta, "fence") or 0
-  act.counters.fence = math.max(last + 1, act.micros)
+  act.counters.fence = math.max(last + 1, act.micros + (number(act.meta, "fence_lead") or 0))
   return act.counters.fence
 end
 

@@ -55,7 +55,11 @@ function epochs.begin(opening, token)
   put(act.meta, "opening", opening)
 end
 
--- Fences continue above all that were given before the loss.
+-- Fences continue above all that were given before the loss. They stay that far ahead of the clock: if they only counted on until it
+-- caught up, another replica that took over meanwhile would count on in the same way.
 function epochs.raise_fence()
-  put(act.meta, "fence", math.max(number(act.meta, "fence") or 0, epochs.micros_now() + AHEAD))
+  local now = epochs.micros_now()
+  local lead = math.max(number(act.meta, "fence_lead") or 0, AHEAD, (number(act.meta, "fence") or 0) - now)
+  put(act.meta, "fence_lead", lead)
+  put(act.meta, "fence", now + lead)
 end
