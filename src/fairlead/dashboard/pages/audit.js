@@ -42,7 +42,7 @@ function headline(entries) {
   if (!entries) return "Audit";
   if (!entries.length) return "Nothing was changed by hand.";
   const { actor, act, subject, at } = entries[0];
-  return `${actor}: ${wordsOf(act)} ${subject}, ${time(at, { seconds: false })}.`;
+  return `The last change: ${wordsOf(act)} ${subject}, by ${actor} at ${time(at, { seconds: false })}.`;
 }
 
 function cells(entry) {
