@@ -33,8 +33,8 @@ namespaces = itertools.count()
 
 #: Folders whose files take long, longest first. Short files fill the gaps at the end.
 LONG = (
-    *("model", "packaging", "typing", "system", "examples", "faults"),
-    *("api", "worker", "sync", "pipeline", "deploy", "client"),
+    *("model", "packaging", "typing", "system", "examples", "faults", "browser"),
+    *("api", "worker", "history", "sync", "pipeline", "deploy", "client"),
 )
 
 
