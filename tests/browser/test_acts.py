@@ -105,7 +105,9 @@ def test_the_keyboard_moves_opens_and_closes(page: Page, api: httpx.Client) -> N
     press_key(page, "z", page.get_by_role("heading", name="Pause key-b?"))
     page.keyboard.press("Escape")
     expecting(page.locator("form.confirm")).to_have_count(0)
-    page.keyboard.press("Escape")
+    while "/limits/key-b" in page.url:  # the keys of the page work a moment after the question is gone
+        page.keyboard.press("Escape")
+        page.wait_for_timeout(100)
     expecting(page).to_have_url(re.compile("/limits[?]q=key-$"))
 
 
