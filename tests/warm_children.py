@@ -57,8 +57,18 @@ class Forked:
                 os.kill(self.pid, signal.SIGKILL)
 
 
+def has_open_sqlite() -> bool:
+    """What SQLite knows of its locks would be wrong in a fork, which could then not open the same file."""
+    for name in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # that of the listing itself
+            if name.readlink().name.endswith("-shm"):
+                return True
+    return False
+
+
 async def forked_or_executed(*command: Any, **options: Any) -> Any:
-    if command[:2] != (sys.executable, "-m") or command[2] not in MODULES:
+    is_ours = command[:2] == (sys.executable, "-m") and command[2] in MODULES
+    if not is_ours or has_open_sqlite():
         return await executed(*command, **options)
     os.close(os.open(os.devnull, os.O_RDONLY))  # as `exec` it fails where there is no room for a file
     sys.stdout.flush()
