@@ -112,7 +112,7 @@ async def test_a_full_disk_delays_the_history_and_readiness_says_so(
 
 
 async def most_pages(history: History, more: int) -> None:
-    """There is room for so many more in the file, as on a disk of that size."""
+    """There is room for this many more in the file, as on a disk of that size."""
     database = history.database
     assert isinstance(database, Sqlite)
 

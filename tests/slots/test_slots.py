@@ -1,4 +1,4 @@
-"""Slots on an object store: at most so many holders, whoever dies, and fences that only grow."""
+"""Slots on an object store: never more holders than the limit, whoever dies, and fences that only grow."""
 
 import asyncio
 from collections.abc import Callable

@@ -70,7 +70,7 @@ class Request:
 
     @property
     def session(self) -> str | None:
-        """The secret of the browser's session that stands for the key."""
+        """The secret of the browser's session, which replaces the key."""
         if self.caller.key_id is None or "authorization" in self.headers:
             return None
         return secret_in(self.headers)

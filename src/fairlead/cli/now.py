@@ -102,7 +102,7 @@ class Now:
 
 
 def shortened(tables: Sequence[Table], room: int) -> list[Table]:
-    """With rows for so many lines, as even a part of each as possible."""
+    """With rows for this many lines, shared by all tables as evenly as possible."""
     counts, sizes = [0] * len(tables), [len(table.rows) for table in tables]
     free = room - 2 * len(tables)  # headers, and lines between
     while free > 0 and counts != sizes:

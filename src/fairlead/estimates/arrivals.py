@@ -30,7 +30,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Window(Generic[T]):
-    """Until so many ms from now, tasks like these come, one in `every` ms."""
+    """For this many ms from now, tasks like these arrive, one in `every` ms."""
 
     until: float
     kinds: Sequence[T]

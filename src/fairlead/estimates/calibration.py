@@ -21,7 +21,7 @@ LEAST_MS = 50  # added before dividing: a few ms are nothing
 TARGET = 0.9  # the share of tasks that start within p90
 LEAST_LEVEL, MOST_LEVEL = 0.75, 0.99
 LEARNING_RATE = 0.01
-# A factor that was learnt from few is made smaller, as if so many others had fitted. p50 fits on average
+# A factor that was learnt from few is made smaller, as if as many others had fitted. p50 fits on average
 # without one, and the waits of a busy hour, which are alike, do not show the contrary.
 CAUTION_P50, CAUTION_P90 = 100, 10
 MOST_FACTOR = 20.0

@@ -18,7 +18,7 @@ class SizeBody(Body, frozen=True):
 
 
 class SimulationBody(Body, frozen=True):
-    #: The work of the last so many seconds.
+    #: How many seconds of the past are simulated.
     seconds: Annotated[float, Meta(ge=60, le=604_800)] = 86_400
     #: How many tasks the workers run at once; null: as many as now.
     slots: Annotated[int, Meta(ge=1, le=100_000)] | None = None

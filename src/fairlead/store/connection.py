@@ -98,7 +98,7 @@ class Connection:
         return self.route.client
 
     async def found_client(self) -> Redis:
-        """The same, for who has made no call before."""
+        """The same, for a caller that has made no call before."""
         if not self._known:
             await self.guard(self.route.find())
         return self.client

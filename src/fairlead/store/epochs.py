@@ -65,7 +65,7 @@ class Epochs(Part):
 
     async def _judge(self, *, confirmed: bool = False) -> tuple[Found, StoreLost | None]:
         membership = self._connection.membership
-        beat = membership.beat  # while the answer is under way, others may hear of later ones
+        beat = membership.beat  # while the answer is under way, other calls may learn of later ones
         found = await self.look(confirmed=confirmed)
         return found, membership.judge(found, beat)
 

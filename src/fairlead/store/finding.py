@@ -1,7 +1,7 @@
 """Finds the primary of a namespace by asking Sentinels, or the nodes of a cluster.
 
 All are asked at once, and the answer with the highest epoch counts: an epoch rises with each fail-over, so
-one who has not heard of the latest is outvoted. A few who do not answer are not waited for.
+one that does not know the latest is outvoted. A few that do not answer are not waited for.
 """
 
 import asyncio
@@ -172,7 +172,7 @@ class ClusterFinder:
         """Not needed: a node that is replaced while it works refuses changes at once."""
 
     def _learn(self, client: Redis, slots: list[Any]) -> None:
-        """Every node, primary or not: whoever is left tells where the others are."""
+        """Every node, primary or not: any that is left knows where the others are."""
         places = [_place_of(node, client) for row in slots for node in row[2:]]
         seeds = {_place(seed) for seed in self._seeds}
         self._learnt = {

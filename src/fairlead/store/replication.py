@@ -17,7 +17,7 @@ from fairlead.errors import NotReplicated
 from fairlead.store.multiplexer import Channel
 from fairlead.timeouts import LenientTimeout
 
-WAIT_MS = 600  # a replica that has not answered by then is away; who comes during one waits for two
+WAIT_MS = 600  # a replica that has not answered by then is away; a call during one wait waits for two
 ANSWER_SECONDS = WAIT_MS / 1000 + 0.5
 KEPT_SECONDS = 30 * 86_400  # that the key outlives its last use
 
@@ -60,7 +60,7 @@ class Replication:
                     if self._channel is None or not self._channel.is_open:
                         self._channel = await self._connect()
             finally:
-                self._next = None  # who comes from now on may have done something after this
+                self._next = None  # later callers may have written after this
             channel = self._channel
             try:
                 with LenientTimeout(ANSWER_SECONDS):

@@ -9,7 +9,7 @@ class Room:
         self.shares: list[Share] = []
 
     def share(self, running: Callable[[], int], wake: Callable[[], None]) -> "Share":
-        """Of one more claimer: how many tasks it runs, and what tells it that its part may have changed."""
+        """Of one more claimer: how many tasks it runs, and what to call when its part may have changed."""
         self.shares.append(Share(self, running, wake))
         return self.shares[-1]
 

@@ -60,7 +60,7 @@ local function apply_results(job, done, now)
   end
 end
 
--- Job and steps were read one after the other: they may tell of different instants. An open job continues with the steps of its stage that
+-- Job and steps were read one after the other: they may be of different instants. An open job continues with the steps of its stage that
 -- wait or run; `done`: those that have completed. The others that have no end are queued again. Returns how many that were.
 function restoring_jobs.settle(id, done, now)
   local job = jobs.record(id)
