@@ -7,6 +7,7 @@ import os
 import pwd
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 import time
@@ -88,6 +89,7 @@ def running_postgresql() -> Iterator[Postgresql]:
     if os.geteuid() == 0:
         nobody = pwd.getpwnam("nobody")
         os.chown(folder, nobody.pw_uid, nobody.pw_gid)
+        place = _within_reach(place, folder)
     command = [str(place / "initdb"), "-D", str(folder / "data"), "-U", USER, "-A", "trust", "--no-sync"]
     command += ["-E", "UTF8", "--locale=C"]
     subprocess.run(command, check=True, capture_output=True, cwd=folder, **_not_root())
@@ -98,6 +100,16 @@ def running_postgresql() -> Iterator[Postgresql]:
         server.resume()
         server.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _within_reach(place: Path, folder: Path) -> Path:
+    """A copy of the wheel in this folder, if the other user may not enter those that lead to it."""
+    if all(parent.stat().st_mode & stat.S_IXOTH for parent in place.parents):
+        return place
+    package = place.parents[1]
+    for part in (package, package.with_name(f"{package.name}.libs")):
+        shutil.copytree(part, folder / part.name)
+    return folder / place.relative_to(package.parent)
 
 
 def _start(place: Path, folder: Path) -> "subprocess.Popen[bytes]":

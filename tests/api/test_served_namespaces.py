@@ -3,6 +3,7 @@
 import contextlib
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +50,18 @@ def gateway(
 @contextlib.asynccontextmanager
 async def opened(gateway: Gateway, *names: str) -> AsyncIterator[dict[str, Store]]:
     made = {name: patient_store(gateway.engine, name, Settings()) for name in names}
-    for store in made.values():
+    for name, store in made.items():
+        await wait_until(partial(_has_opened, gateway, name))  # the first to open sets the policy
         await store.open(govern=False)
     yield made
     for store in made.values():
         assert not await examine(store.connection)
         await store.close()
+
+
+async def _has_opened(gateway: Gateway, name: str) -> bool:
+    async with httpx.AsyncClient(base_url=gateway.url, trust_env=False) as client:
+        return (await client.get("/api/v1/limits", headers=named(name))).status_code < 500
 
 
 @pytest.fixture
