@@ -20,7 +20,7 @@ from fairlead.store.store import Store
 from tests.faults.recorders import Recorders
 
 DRAINED, QUICK_DRAINED = 20_000, 1_000
-ROUNDS = 5
+ROUNDS = 9
 RATE = "rate"
 UNITS = {RATE: "tasks/s", "recorded after": "s", "recorder CPU": "us/task", "server CPU": "us/task"}
 
