@@ -10,7 +10,7 @@ from fairlead.clock import now_ms
 from fairlead.model.job import NewJob, NewStep
 from fairlead.model.task import NewTask
 from fairlead.store.store import Store
-from tests.store.forecasting import flat, forecast
+from tests.store.forecasting import flat, forecast, stop_upkeep
 
 
 @pytest.fixture
@@ -22,6 +22,7 @@ async def app(fl: Fairlead) -> AsyncIterator[Fairlead]:
 @pytest.fixture
 async def busy(store: Store) -> Store:
     """A new task waits 60 s by p50, and 90 s by p90."""
+    await stop_upkeep(store)
     await store.submit_one(NewTask(task_type="echo"))
     await store.workers.register("w", capacity=1)
     assert (await store.claim("w")).tasks

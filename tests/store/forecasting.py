@@ -11,17 +11,19 @@ FOR_EVER = 10**12  # a tag behind all others
 
 
 async def forecast(store: Store, at: int, curves: dict[str, list[Any]], task_type: str = "echo") -> None:
-    """Saves curves by place, by place and limit, or for lanes that are not known: `1n`, `1n@gpu`, `1n:*`.
-
-    A gateway beside it does no upkeep for a minute, so this forecast stays.
-    """
-    await raw(store).set(store.connection.keys.key("caretaker"), "me", px=60_000)
+    """Saves curves by place, by place and limit, or for lanes that are not known: `1n`, `1n@gpu`, `1n:*`."""
+    await stop_upkeep(store)
     audience = await raw(store).hget(store.connection.keys.key("routes"), f"{task_type};")
     fields = {
         f"{name}:{audience.decode()}" if len(name) == 2 else name: curve for name, curve in curves.items()
     }
     head = {"at": at, "run": 0, "lengths": [], "corrections": [[UNCORRECTED]] * 3}
     assert await store.estimates.save_forecast("me", {"head": head, **fields}, 60_000)
+
+
+async def stop_upkeep(store: Store) -> None:
+    """Of a gateway beside it, for a minute: forecasts stay, and so do routes without waiting tasks."""
+    await raw(store).set(store.connection.keys.key("caretaker"), "me", px=60_000)
 
 
 NONE_GONE = [0] * len(GONE_AT)
